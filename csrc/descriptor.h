@@ -1,0 +1,255 @@
+// A patch in 16 numbers, so that a tree can sort patches. A few principal channels are expanded in the lowest
+// frequencies of a cosine transform over the patch, and the 16 principal components of that are kept. All steps are
+// projections on orthonormal vectors: distances of descriptors are close to, and never above, those of patches.
+
+constexpr int kDescriptor = 16;
+
+// The `count` leading eigenvectors of a symmetric matrix, as rows, by orthogonal iteration.
+inline Buffer<float> principal_directions(const Buffer<double>& matrix, int64_t size, int64_t count) {
+  constexpr int kIterations = 12;
+  Buffer<double> rows(count * size), product(size);
+  for (int64_t i = 0; i < count * size; ++i) rows[i] = double(mix(uint32_t(i))) / 4294967296.0 - 0.5;
+  for (int iteration = 0; iteration <= kIterations; ++iteration) {
+    for (int64_t r = 0; r < count; ++r) {
+      double* row = rows.get() + r * size;
+      if (iteration > 0) {
+        std::fill_n(product.get(), size, 0.0);
+        for (int64_t i = 0; i < size; ++i)
+          for (int64_t j = 0; j < size; ++j) product[j] += row[i] * matrix[i * size + j];
+        std::copy_n(product.get(), size, row);
+      }
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      double* row = rows.get() + r * size;
+      for (int64_t s = 0; s < r; ++s) {
+        const double* other = rows.get() + s * size;
+        double along = 0;
+        for (int64_t i = 0; i < size; ++i) along += row[i] * other[i];
+        for (int64_t i = 0; i < size; ++i) row[i] -= along * other[i];
+      }
+      double square = 0;
+      for (int64_t i = 0; i < size; ++i) square += row[i] * row[i];
+      const double scale = square > 1e-30 && square < 1e300 ? 1 / std::sqrt(square) : 0;
+      for (int64_t i = 0; i < size; ++i) row[i] *= scale;
+    }
+  }
+  Buffer<float> directions(count * size);
+  for (int64_t i = 0; i < count * size; ++i) directions[i] = float(rows[i]);
+  return directions;
+}
+
+template <typename T>
+class Descriptors {
+ public:
+  // Learns channels and components from the key's map. For "dot", the last number makes up for the patch's norm, so
+  // that the largest product becomes the smallest distance.
+  Descriptors(const PaddedMap<T>& key, const Patch& patch, Similarity similarity, const Buffer<T>& inverse_norm)
+      : patch_(patch), similarity_(similarity) {
+    choose_frequencies(key.channels);
+    find_channels(key);
+    find_components(key, inverse_norm);
+    if (similarity == Similarity::dot) {
+      for_each_pixel(key, [&](int64_t number) {
+        const T norm = 1 / inverse_norm[number];
+        if (std::isfinite(norm)) largest_norm_ = std::max(largest_norm_, float(norm));
+      });
+    }
+  }
+
+  // Scratch memory of one thread, and the filtered rows that the next row needs again.
+  struct Scratch {
+    Buffer<int64_t> tag;
+    Buffer<float> filtered, projected, raw, line;
+  };
+
+  // Descriptors of pixels [begin, end) of a row, number d of pixel x at out[d · (end − begin) + x − begin].
+  void row(const PaddedMap<T>& map, const Buffer<T>& inverse_norm, bool is_key, int64_t row, int64_t begin,
+           int64_t end, Scratch& scratch, float* out) const {
+    const int64_t width = end - begin;
+    raw_row(map, row, begin, end, scratch);
+    scale(map, inverse_norm, is_key, row, begin, end, scratch.raw.get());
+    std::fill_n(out, kDescriptor * width, 0.0f);
+    for (int64_t d = 0; d < components_; ++d)
+      for (int64_t r = 0; r < raw_; ++r)
+        add_multiple(out + d * width, scratch.raw.get() + r * width, component_[d * raw_ + r], width);
+    if (similarity_ == Similarity::dot && is_key) {
+      const int64_t start = map.frame.row_start(row);
+      for (int64_t x = begin; x < end; ++x) {
+        const float norm = float(1 / inverse_norm[start + x]);
+        const float rest = largest_norm_ * largest_norm_ - norm * norm;
+        out[(kDescriptor - 1) * width + x - begin] = rest > 0 && std::isfinite(rest) ? std::sqrt(rest) : 0;
+      }
+    }
+  }
+
+ private:
+  static void add_multiple(float* to, const float* from, float factor, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) to[i] += factor * from[i];
+  }
+
+  template <typename Body>
+  static void for_each_pixel(const PaddedMap<T>& map, const Body& body) {
+    for (int64_t row = 0; row < map.frame.shape.rows(); ++row) {
+      const int64_t start = map.frame.row_start(row);
+      for (int64_t x = 0; x < map.frame.shape.size[2]; ++x) body(start + x);
+    }
+  }
+
+  // Frequencies of total order up to a bound that leaves about ten, and enough channels for 16 numbers.
+  void choose_frequencies(int64_t channels) {
+    int axes = 0;
+    for (int axis = 0; axis < kAxes; ++axis) axes += patch_.size[axis] > 1;
+    const int64_t bound = axes == 1 ? 9 : axes == 2 ? 3 : 2;
+    for (int axis = 0; axis < kAxes; ++axis) {
+      const int64_t side = patch_.size[axis];
+      waves_[axis] = std::min(side, bound + 1);
+      basis_[axis] = Buffer<float>(waves_[axis] * side);
+      for (int64_t u = 0; u < waves_[axis]; ++u)
+        for (int64_t t = 0; t < side; ++t)
+          basis_[axis][u * side + t] = float(std::sqrt((u ? 2.0 : 1.0) / double(side)) *
+                                             std::cos(3.14159265358979323846 * double((2 * t + 1) * u) / double(2 * side)));
+    }
+    frequency_ = Buffer<int64_t>(kAxes * waves_[0] * waves_[1] * waves_[2]);
+    for (int64_t a = 0; a < waves_[0]; ++a)
+      for (int64_t b = 0; b < waves_[1]; ++b)
+        for (int64_t c = 0; c < waves_[2]; ++c)
+          if (a + b + c <= bound) {
+            int64_t* f = frequency_.get() + kAxes * frequencies_++;
+            f[0] = a, f[1] = b, f[2] = c;
+          }
+    channels_ = std::min<int64_t>(channels, std::max<int64_t>(4, (kDescriptor + frequencies_ - 1) / frequencies_));
+    raw_ = channels_ * frequencies_;
+    components_ = std::min<int64_t>(raw_, similarity_ == Similarity::dot ? kDescriptor - 1 : kDescriptor);
+  }
+
+  // Adds x xᵀ, and for "l2" takes the mean off in the end: only differences count there.
+  Buffer<double> moments(const Buffer<float>& samples, int64_t count, int64_t size) const {
+    Buffer<double> matrix(size * size, 0.0), mean(size, 0.0);
+    Buffer<float> line(size);
+    for (int64_t s = 0; s < count && similarity_ == Similarity::l2; ++s)
+      for (int64_t i = 0; i < size; ++i) mean[i] += samples[s * size + i] / double(count);
+    for (int64_t s = 0; s < count; ++s) {
+      for (int64_t i = 0; i < size; ++i) line[i] = float(samples[s * size + i] - mean[i]);
+      for (int64_t i = 0; i < size; ++i) {
+        const double x = line[i];
+        for (int64_t j = 0; j < size; ++j) matrix[i * size + j] += x * line[j];
+      }
+    }
+    return matrix;
+  }
+
+  void find_channels(const PaddedMap<T>& map) {
+    const int64_t all = map.channels, pixels = map.frame.shape.count();
+    const int64_t most = std::clamp<int64_t>((int64_t(1) << 19) / (all * all), 128, 2048);
+    const int64_t count = std::min(pixels, most);
+    Buffer<float> samples(count * all);
+    for (int64_t s = 0; s < count; ++s) {
+      const T* pixel = map.pixel(map.frame.number(s * pixels / count));
+      for (int64_t c = 0; c < all; ++c) samples[s * all + c] = finite(float(pixel[c]));
+    }
+    const Buffer<float> directions = principal_directions(moments(samples, count, all), all, channels_);
+    channel_ = Buffer<float>(all * channels_);
+    for (int64_t c = 0; c < all; ++c)
+      for (int64_t j = 0; j < channels_; ++j) channel_[c * channels_ + j] = directions[j * all + c];
+  }
+
+  void find_components(const PaddedMap<T>& map, const Buffer<T>& inverse_norm) {
+    constexpr int64_t kSamples = 1536;
+    const int64_t rows = map.frame.shape.rows(), width = map.frame.shape.size[2];
+    const int64_t used = std::min(width, kSamples), lines = std::clamp<int64_t>(kSamples / used, 1, rows);
+    Buffer<float> samples(lines * used * raw_);
+    Scratch scratch;
+    for (int64_t i = 0; i < lines; ++i) {
+      const int64_t row = (2 * i + 1) * rows / (2 * lines);
+      raw_row(map, row, 0, used, scratch);
+      scale(map, inverse_norm, true, row, 0, used, scratch.raw.get());
+      for (int64_t x = 0; x < used; ++x)
+        for (int64_t r = 0; r < raw_; ++r) samples[(i * used + x) * raw_ + r] = scratch.raw[r * used + x];
+    }
+    component_ = principal_directions(moments(samples, lines * used, raw_), raw_, components_);
+  }
+
+  static float finite(float x) { return std::isfinite(x) ? x : 0; }
+
+  // "cosine" compares patches of norm 1; "dot" compares the query's direction with keys on a sphere.
+  void scale(const PaddedMap<T>& map, const Buffer<T>& inverse_norm, bool is_key, int64_t row, int64_t begin,
+             int64_t end, float* raw) const {
+    if (similarity_ == Similarity::l2 || (similarity_ == Similarity::dot && is_key)) return;
+    const int64_t start = map.frame.row_start(row), width = end - begin;
+    const float norm = similarity_ == Similarity::dot ? largest_norm_ : 1;
+    for (int64_t x = 0; x < width; ++x) {
+      const float factor = finite(float(inverse_norm[start + begin + x]) * norm);
+      for (int64_t r = 0; r < raw_; ++r) raw[r * width + x] = finite(raw[r * width + x] * factor);
+    }
+  }
+
+  // Coefficients of every frequency and channel, before the components are taken.
+  void raw_row(const PaddedMap<T>& map, int64_t row, int64_t begin, int64_t end, Scratch& scratch) const {
+    const Frame& frame = map.frame;
+    const int64_t width = end - begin, outer = patch_.size[0] * patch_.size[1];
+    const int64_t filtered_size = waves_[2] * channels_ * width;
+    if (!scratch.tag.size()) {
+      scratch.tag = Buffer<int64_t>(outer, -1);
+      scratch.filtered = Buffer<float>(outer * filtered_size);
+      scratch.projected = Buffer<float>(channels_ * (width + patch_.size[2] - 1));
+      scratch.raw = Buffer<float>(raw_ * width);
+    }
+    const int64_t z = row / frame.shape.size[1] + frame.border[0] - patch_.radius(0);
+    const int64_t y = row % frame.shape.size[1] + frame.border[1] - patch_.radius(1);
+    std::fill_n(scratch.raw.get(), raw_ * width, 0.0f);
+    for (int64_t i = 0; i < patch_.size[0]; ++i)
+      for (int64_t j = 0; j < patch_.size[1]; ++j) {
+        const int64_t padded_row = (z + i) * frame.padded.size[1] + y + j;
+        const int64_t slot = (z + i) % patch_.size[0] * patch_.size[1] + (y + j) % patch_.size[1];
+        float* filtered = scratch.filtered.get() + slot * filtered_size;
+        if (scratch.tag[slot] != padded_row) {
+          scratch.tag[slot] = padded_row;
+          filter_row(map, padded_row, begin, end, scratch.projected.get(), filtered);
+        }
+        for (int64_t f = 0; f < frequencies_; ++f) {
+          const int64_t* wave = frequency_.get() + kAxes * f;
+          const float factor = basis_[0][wave[0] * patch_.size[0] + i] * basis_[1][wave[1] * patch_.size[1] + j];
+          add_multiple(scratch.raw.get() + f * channels_ * width, filtered + wave[2] * channels_ * width, factor,
+                       channels_ * width);
+        }
+      }
+  }
+
+  // The principal channels of a padded row, filtered along it.
+  void filter_row(const PaddedMap<T>& map, int64_t padded_row, int64_t begin, int64_t end, float* projected,
+                  float* filtered) const {
+    const int64_t width = end - begin, side = patch_.size[2], taps = width + side - 1;
+    const int64_t first = padded_row * map.frame.padded.size[2] + map.frame.border[2] - patch_.radius(2) + begin;
+    if (channels_ == 4) project<4>(map, first, taps, projected);
+    else project<0>(map, first, taps, projected);
+    for (int64_t u = 0; u < waves_[2]; ++u)
+      for (int64_t c = 0; c < channels_; ++c) {
+        float* to = filtered + (u * channels_ + c) * width;
+        std::fill_n(to, width, 0.0f);
+        for (int64_t t = 0; t < side; ++t)
+          add_multiple(to, projected + c * taps + t, basis_[2][u * side + t], width);
+      }
+  }
+
+  template <int Channels>
+  void project(const PaddedMap<T>& map, int64_t first, int64_t taps, float* projected) const {
+    const int64_t channels = Channels ? Channels : channels_;
+    float total[kDescriptor];
+    for (int64_t x = 0; x < taps; ++x) {
+      const T* pixel = map.pixel(first + x);
+      for (int64_t j = 0; j < channels; ++j) total[j] = 0;
+      for (int64_t c = 0; c < map.channels; ++c) {
+        const float v = float(pixel[c]);
+        for (int64_t j = 0; j < channels; ++j) total[j] += v * channel_[c * channels + j];
+      }
+      for (int64_t j = 0; j < channels; ++j) projected[j * taps + x] = finite(total[j]);
+    }
+  }
+
+  const Patch& patch_;
+  Similarity similarity_;
+  int64_t waves_[kAxes], frequencies_ = 0, channels_ = 0, raw_ = 0, components_ = 0;
+  float largest_norm_ = 0;
+  Buffer<float> basis_[kAxes], channel_, component_;
+  Buffer<int64_t> frequency_;
+};

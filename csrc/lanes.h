@@ -1,0 +1,113 @@
+// 64 bytes of numbers that are computed on at once. GCC's and Clang's vector types map them to whatever registers
+// the instruction set has, so every path adds in the same order.
+
+template <typename T>
+struct LanesOf {
+  typedef T type __attribute__((vector_size(64)));
+};
+template <typename T>
+using Lanes = typename LanesOf<T>::type;
+template <typename T>
+using Bits = typename LanesOf<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>::type;
+template <typename T>
+constexpr int kWidth = 64 / sizeof(T);
+
+template <typename T>
+inline Lanes<T> load(const T* from) {
+  Lanes<T> lanes;
+  __builtin_memcpy(&lanes, from, sizeof lanes);
+  return lanes;
+}
+
+template <typename T>
+inline void store(T* to, Lanes<T> lanes) {
+  __builtin_memcpy(to, &lanes, sizeof lanes);
+}
+
+template <typename T>
+inline Lanes<T> broadcast(T x) {
+  return x - Lanes<T>{};
+}
+
+// All bits set in the first `count` lanes.
+template <typename T>
+inline Bits<T> first_lanes(int64_t count) {
+  Bits<T> bits;
+  for (int lane = 0; lane < kWidth<T>; ++lane) bits[lane] = lane < count ? -1 : 0;
+  return bits;
+}
+
+template <typename T>
+inline Lanes<T> masked(Lanes<T> lanes, Bits<T> bits) {
+  return (Lanes<T>)((Bits<T>)lanes & bits);
+}
+
+template <typename T>
+inline Lanes<T> smaller(Lanes<T> a, Lanes<T> b) {
+  return a < b ? a : b;
+}
+
+template <typename T>
+inline Lanes<T> larger(Lanes<T> a, Lanes<T> b) {
+  return a > b ? a : b;
+}
+
+// Combines all lanes into one, halving: lane i with lane i + width / 2.
+template <typename Reduce>
+inline float reduce(Lanes<float> v, Reduce combine) {
+  typedef float V8 __attribute__((vector_size(32)));
+  typedef float V4 __attribute__((vector_size(16)));
+  const V8 a = combine(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7),
+                       __builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
+  const V4 b = combine(__builtin_shufflevector(a, a, 0, 1, 2, 3), __builtin_shufflevector(a, a, 4, 5, 6, 7));
+  const V4 c = combine(b, __builtin_shufflevector(b, b, 2, 3, 0, 1));
+  return combine(c, __builtin_shufflevector(c, c, 1, 0, 3, 2))[0];
+}
+
+template <typename Reduce>
+inline double reduce(Lanes<double> v, Reduce combine) {
+  typedef double V4 __attribute__((vector_size(32)));
+  typedef double V2 __attribute__((vector_size(16)));
+  const V4 a = combine(__builtin_shufflevector(v, v, 0, 1, 2, 3), __builtin_shufflevector(v, v, 4, 5, 6, 7));
+  const V2 b = combine(__builtin_shufflevector(a, a, 0, 1), __builtin_shufflevector(a, a, 2, 3));
+  return combine(b, __builtin_shufflevector(b, b, 1, 0))[0];
+}
+
+template <typename T>
+inline T sum(Lanes<T> v) {
+  return reduce(v, [](auto a, auto b) { return a + b; });
+}
+
+template <typename T>
+inline T smallest(Lanes<T> v) {
+  return reduce(v, [](auto a, auto b) { return a < b ? a : b; });
+}
+
+template <typename T>
+inline T largest(Lanes<T> v) {
+  return reduce(v, [](auto a, auto b) { return a > b ? a : b; });
+}
+
+// e^x for x ≤ 0, to about one unit in the last place; exactly 0 where it would not be a normal number.
+inline Lanes<float> exponential(Lanes<float> x) {
+  const Bits<float> vanishes = x < -87.0f;
+  const Lanes<float> magic = broadcast(12582912.0f);  // 1.5 · 2²³: adding it rounds to an integer
+  const Lanes<float> shifted = x * 1.44269504f + magic;
+  const Lanes<float> n = shifted - magic;
+  const Lanes<float> r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  Lanes<float> p = r * 1.9875691500e-4f + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  p = p * (r * r) + r + 1.0f;
+  const Bits<float> power = (Bits<float>)shifted << 23;  // the integer sits in the low bits
+  const Lanes<float> e = (Lanes<float>)((Bits<float>)p + power);
+  return masked<float>(e, ~vanishes);
+}
+
+inline Lanes<double> exponential(Lanes<double> x) {
+  Lanes<double> e;
+  for (int lane = 0; lane < kWidth<double>; ++lane) e[lane] = x[lane] < -708.0 ? 0.0 : std::exp(x[lane]);
+  return e;
+}

@@ -1,0 +1,41 @@
+// A query's k best, kept sorted: best first, and of equal ones the earlier first.
+
+template <typename T>
+struct Neighbors {
+  int32_t* at;  // padded numbers in the key's map
+  T* cost;
+  int64_t count;
+
+  T worst() const { return cost[count - 1]; }
+
+  bool has(int32_t number) const {
+    bool found = false;
+    for (int64_t i = 0; i < count; ++i) found |= at[i] == number;
+    return found;
+  }
+
+  // For a cost below the worst.
+  void insert(int32_t number, T its_cost) {
+    int64_t i = count - 1;
+    for (; i > 0 && cost[i - 1] > its_cost; --i) {
+      at[i] = at[i - 1];
+      cost[i] = cost[i - 1];
+    }
+    at[i] = number;
+    cost[i] = its_cost;
+  }
+};
+
+// The k best of all queries, by the query's flat number.
+template <typename T>
+struct NeighborField {
+  Buffer<int32_t> at;
+  Buffer<T> cost;
+  int64_t neighbors;
+
+  NeighborField(int64_t queries, int64_t neighbors_)
+      : at(queries * neighbors_), cost(queries * neighbors_), neighbors(neighbors_) {}
+  Neighbors<T> operator[](int64_t query) {
+    return {at.get() + query * neighbors, cost.get() + query * neighbors, neighbors};
+  }
+};

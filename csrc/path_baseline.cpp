@@ -1,0 +1,3 @@
+// The kernels for any machine.
+#define PSAL_PATH baseline
+#include "path.h"

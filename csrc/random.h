@@ -1,0 +1,25 @@
+// Counter-based random numbers: the twin of src/psal/ops/random.py.
+
+inline uint32_t mix(uint32_t x) {
+  x ^= x >> 16;
+  x *= 0x7feb352du;
+  x ^= x >> 15;
+  x *= 0x846ca68bu;
+  return x ^ (x >> 16);
+}
+
+class Stream {
+ public:
+  Stream(uint64_t seed, uint64_t number)
+      : first_(mix(mix(mix(uint32_t(seed)) + uint32_t(seed >> 32)) + uint32_t(number))),
+        second_(mix(first_ + 0x9e3779b9u)) {}
+
+  // A uniform integer below `count`.
+  int64_t below(uint64_t counter, uint64_t count) const {
+    const uint64_t bits = mix(mix(uint32_t(counter) + first_) + second_);
+    return int64_t((bits * count) >> 32);
+  }
+
+ private:
+  uint32_t first_, second_;
+};

@@ -1,0 +1,157 @@
+// The cost of two patches, lower is better: the squared distance ("l2"), minus the dot product ("dot"), and minus
+// the dot product over the key's norm ("cosine"; the query's norm is the same for all keys).
+
+// A set of runs of numbers that lie behind each other in both maps: a patch, or one face of it.
+struct Runs {
+  static constexpr int kMost = 64;  // runs kept here; a larger patch has them in `more`
+  int64_t count = 0;
+  int64_t full = 0;   // whole lanes of a run
+  int64_t tail = 0;   // numbers beyond them
+  Buffer<int64_t> offsets;  // of run i in the query's map at 2 i, in the key's at 2 i + 1
+
+  int64_t blocks() const { return count * (full + (tail > 0)); }
+};
+
+// The runs of a box of pixels, relative to its first.
+template <typename T>
+Runs box_runs(const int64_t (&size)[kAxes], int64_t channels, const Frame& query, const Frame& key) {
+  Runs runs;
+  runs.count = size[0] * size[1];
+  runs.full = size[2] * channels / kWidth<T>;
+  runs.tail = size[2] * channels % kWidth<T>;
+  runs.offsets = Buffer<int64_t>(2 * runs.count);
+  for (int64_t i = 0; i < runs.count; ++i) {
+    const int64_t z = i / size[1], y = i % size[1];
+    runs.offsets[2 * i] = (z * query.stride[0] + y * query.stride[1]) * channels;
+    runs.offsets[2 * i + 1] = (z * key.stride[0] + y * key.stride[1]) * channels;
+  }
+  return runs;
+}
+
+template <Similarity S, typename T>
+inline Lanes<T> add_pair(Lanes<T> total, Lanes<T> q, Lanes<T> k) {
+  if constexpr (S == Similarity::l2) {
+    const Lanes<T> d = q - k;
+    return total + d * d;
+  } else {
+    return total - q * k;
+  }
+}
+
+// Sum over all runs of (q − k)² or −q k. With `Bounded`, gives up with infinity once the sum reaches `limit`.
+template <Similarity S, bool Bounded, typename T>
+inline T sum_runs(const T* query, const T* key, const Runs& runs, T limit) {
+  constexpr int64_t kBlocksBetweenChecks = 12;
+  constexpr int w = kWidth<T>;
+  Lanes<T> a{}, b{}, c{}, d{};
+  const Bits<T> tail = first_lanes<T>(runs.tail);
+  int64_t unchecked = 0;
+  for (int64_t run = 0; run < runs.count; ++run) {
+    const T* q = query + runs.offsets[2 * run];
+    const T* k = key + runs.offsets[2 * run + 1];
+    int64_t i = 0;
+    for (; i + 4 <= runs.full; i += 4, q += 4 * w, k += 4 * w) {
+      a = add_pair<S, T>(a, load(q), load(k));
+      b = add_pair<S, T>(b, load(q + w), load(k + w));
+      c = add_pair<S, T>(c, load(q + 2 * w), load(k + 2 * w));
+      d = add_pair<S, T>(d, load(q + 3 * w), load(k + 3 * w));
+    }
+    if (i + 2 <= runs.full) {
+      a = add_pair<S, T>(a, load(q), load(k));
+      b = add_pair<S, T>(b, load(q + w), load(k + w));
+      i += 2, q += 2 * w, k += 2 * w;
+    }
+    if (i < runs.full) {
+      c = add_pair<S, T>(c, load(q), load(k));
+      q += w, k += w;
+    }
+    if (runs.tail) d = add_pair<S, T>(d, masked<T>(load(q), tail), masked<T>(load(k), tail));
+    if constexpr (Bounded && S == Similarity::l2) {
+      unchecked += runs.full + 1;
+      if (unchecked >= kBlocksBetweenChecks) {
+        unchecked = 0;
+        if (sum<T>((a + b) + (c + d)) >= limit) return std::numeric_limits<T>::infinity();
+      }
+    }
+  }
+  return sum<T>((a + b) + (c + d));
+}
+
+// Maps, patch and norms: everything that costs are computed from.
+template <typename T>
+struct Comparison {
+  PaddedMap<T> query, key;
+  Runs patch;
+  int64_t query_corner = 0, key_corner = 0;  // of a patch, relative to its centre, in numbers
+  Buffer<T> inverse_norm;                    // of the key's patches, by padded number; "cosine" only
+
+  explicit Comparison(const Problem<T>& problem) : problem_(problem) { make_key(); }
+
+  // The maps are made one after the other because the search needs the key's alone at first.
+  void make_query() { query = make_map(problem_.query, problem_.query_shape); set_runs(); }
+
+  const T* query_patch(int64_t number) const { return query.data.get() + number * query.channels - query_corner; }
+  const T* key_patch(int64_t number) const { return key.data.get() + number * key.channels - key_corner; }
+
+  template <Similarity S>
+  T cost(int64_t query_number, int64_t key_number) const {
+    return weighted<S>(sum_runs<S, false>(query_patch(query_number), key_patch(key_number), patch, T(0)), key_number);
+  }
+
+  // Infinity where the cost is not below `limit`.
+  template <Similarity S>
+  T cost_below(T limit, int64_t query_number, int64_t key_number) const {
+    return weighted<S>(sum_runs<S, true>(query_patch(query_number), key_patch(key_number), patch, limit), key_number);
+  }
+
+  template <Similarity S>
+  T weighted(T raw, int64_t key_number) const {
+    if constexpr (S == Similarity::cosine) return raw * inverse_norm[key_number];
+    else return raw;
+  }
+
+  static int64_t corner(const PaddedMap<T>& map, const Patch& patch) {
+    int64_t pixels = 0;
+    for (int axis = 0; axis < kAxes; ++axis) pixels += patch.radius(axis) * map.frame.stride[axis];
+    return pixels * map.channels;
+  }
+
+ private:
+  PaddedMap<T> make_map(const View<const T>& view, const Shape& shape) const {
+    // At least one pixel, so that a step out of the grid shows in the border.
+    int64_t border[kAxes] = {0, 0, 0};
+    for (int axis = kAxes - problem_.patch.dims; axis < kAxes; ++axis)
+      border[axis] = std::max<int64_t>(1, problem_.patch.radius(axis));
+    return padded_map(view, shape, problem_.channels, border, problem_.padding);
+  }
+  void make_key() {
+    key = make_map(problem_.key, problem_.key_shape);
+    key_corner = corner(key, problem_.patch);
+    if (problem_.similarity == Similarity::cosine) inverse_norm = inverse_norms(key, problem_.patch);
+  }
+  void set_runs() {
+    query_corner = corner(query, problem_.patch);
+    patch = box_runs<T>(problem_.patch.size, problem_.channels, query.frame, key.frame);
+  }
+
+  const Problem<T>& problem_;
+};
+
+// One over the norm of each patch, by padded number.
+template <typename T>
+Buffer<T> inverse_norms(const PaddedMap<T>& map, const Patch& patch) {
+  const Runs runs = box_runs<T>(patch.size, map.channels, map.frame, map.frame);
+  const int64_t corner = Comparison<T>::corner(map, patch), width = map.frame.shape.size[2];
+  Buffer<T> inverse(map.frame.padded.count(), T(1));
+  for_ranges(map.frame.shape.rows(), kRowsPerTask, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      const int64_t start = map.frame.row_start(row);
+      for (int64_t number = start; number < start + width; ++number) {
+        const T* at = map.data.get() + number * map.channels - corner;
+        const T square = -sum_runs<Similarity::dot, false>(at, at, runs, T(0));
+        inverse[number] = 1 / std::sqrt(std::max(square, T(kNormEpsilon * kNormEpsilon)));
+      }
+    }
+  });
+  return inverse;
+}

@@ -1,0 +1,30 @@
+"""Builds the compiled part, psal._C; everything else stands in pyproject.toml."""
+
+import os
+from pathlib import Path
+
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension
+
+# LibTorch's stable ABI of 2.10 and Python's of 3.11: one wheel serves all later versions of both.
+DEFINES = [("TORCH_TARGET_VERSION", "0x020a000000000000")]
+COMPILE = ["-std=c++20", "-O3", "-g0", "-fno-math-errno", "-fvisibility=hidden", "-Wall", "-Wno-psabi"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"]
+
+sanitize = SANITIZE if os.environ.get("PSAL_SANITIZE") else []
+
+setup(
+    ext_modules=[
+        CppExtension(
+            "psal._C",
+            sorted(str(path) for path in Path("csrc").glob("*.cpp")),
+            depends=sorted(str(path) for path in Path("csrc").glob("*.h")),
+            define_macros=DEFINES,
+            extra_compile_args=COMPILE + sanitize,
+            extra_link_args=sanitize,
+            py_limited_api=True,
+        )
+    ],
+    cmdclass={"build_ext": BuildExtension},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

@@ -1,0 +1,65 @@
+"""Exhaustive search by matrix products, in chunks: the truth that PatchMatch approximates."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from psal.ops import reference
+from psal.ops.reference import NORM_EPSILON, Similarity
+
+CHUNK_ELEMENTS = 2**24  # scores held at once: 64 MB in float32
+
+
+def exact_index(
+    query: Tensor,
+    key: Tensor,
+    patch_size: Sequence[int],
+    neighbors: int,
+    similarity: Similarity,
+    key_mask: Tensor | None,
+    query_mask: Tensor | None,
+    padding_mode: str,
+) -> Tensor:
+    """Index ``(B, k, *Sq)`` of the k best of all keys; −1 where ``query_mask`` is False."""
+    with torch.no_grad(), torch.autocast(query.device.type, enabled=False):
+        sq = query.shape[2:]
+        index = torch.full((query.shape[0], neighbors, math.prod(sq)), -1, dtype=torch.int64, device=query.device)
+        for b in range(query.shape[0]):
+            keys = torch.arange(math.prod(key.shape[2:]), device=key.device)
+            queries = torch.arange(math.prod(sq), device=query.device)
+            if key_mask is not None:
+                keys = keys[key_mask[b].flatten()]
+            if query_mask is not None:
+                queries = queries[query_mask[b].flatten()]
+            key_patches = patches(key[b], patch_size, padding_mode, keys)  # [M, d]
+            rows = max(1, CHUNK_ELEMENTS // max(len(keys), math.prod(patch_size) * query.shape[1]))
+            for chunk in queries.split(rows):
+                query_patches = patches(query[b], patch_size, padding_mode, chunk)  # [n, d]
+                scores = pair_scores(query_patches, key_patches, similarity)  # [n, M]
+                index[b, :, chunk] = keys[scores.topk(neighbors, dim=1).indices].T
+        return index.reshape(query.shape[0], neighbors, *sq)
+
+
+def patches(x: Tensor, patch_size: Sequence[int], padding_mode: str, at: Tensor) -> Tensor:
+    """Patches of a map ``(C, *S)`` around flat positions ``(n,)``, as rows ``(n, d)``."""
+    padded = reference.pad(x[None], patch_size, padding_mode)[0]
+    for axis, side in enumerate(patch_size, start=1):
+        padded = padded.unfold(axis, side, 1)  # [C, *S, *patch_size]
+    centre = torch.unravel_index(at, x.shape[1:])
+    return padded[(slice(None), *centre)].movedim(0, -1).flatten(1)
+
+
+def pair_scores(query_patches: Tensor, key_patches: Tensor, similarity: Similarity) -> Tensor:
+    """Scores ``(n, M)`` of all pairs, up to a constant for each query."""
+    if similarity == "l2":  # −‖q − k‖² = 2 q·k − ‖k‖² − ‖q‖², and the last is the same for all keys
+        return torch.addmm(key_patches.square().sum(1)[None], query_patches, key_patches.T, beta=-1, alpha=2)
+    if similarity == "dot":
+        return query_patches @ key_patches.T
+    if similarity == "cosine":
+        norm = key_patches.norm(dim=1, keepdim=True).clamp_min(NORM_EPSILON)
+        return query_patches @ (key_patches / norm).T
+    assert callable(similarity)
+    pairs = [similarity(q[None].expand_as(key_patches), key_patches) for q in query_patches]
+    return torch.stack(pairs)

@@ -1,0 +1,297 @@
+"""The public functions: they check, convert types, and call the ops."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from psal import arguments, ops
+from psal.exact import exact_index
+from psal.matches import Matches
+from psal.ops.random import draw_seed
+
+Similarity = str | Callable[[Tensor, Tensor], Tensor]
+
+DEFAULT_ITERATIONS = {"random": 5, "tree": 1, "matches": 1}
+
+
+def patch_match(
+    query: Tensor,
+    key: Tensor,
+    *,
+    patch_size: int | Sequence[int] = 7,
+    neighbors: int = 3,
+    iterations: int | None = None,
+    similarity: Similarity = "l2",
+    init: str | Matches | None = None,
+    key_mask: Tensor | None = None,
+    query_mask: Tensor | None = None,
+    padding_mode: str = "replicate",
+    seed: int | None = None,
+    backend: str | None = None,
+) -> Matches:
+    """Find for every query pixel the k keys whose patches are most similar, approximately, by PatchMatch.
+
+    Args:
+        query: ``(B, C, *Sq)``, one to three spatial dimensions.
+        key: ``(B, C, *Sk)``; its size may differ from the query's.
+        patch_size: odd side of the patches that are compared, an int or one a dimension.
+        neighbors: k, how many keys each query gets.
+        iterations: rounds of propagation and random search; None is the default of the ``init``.
+        similarity: "l2" (minus the squared distance), "dot", "cosine", or a callable
+            ``(query_patches, key_patches) -> scores`` on ``(..., d)`` tensors (reference backend).
+        init: "tree", "random" (the paper's), or earlier :class:`Matches` of a query of this size as a warm
+            start. None is "tree" where the backend has it, "random" elsewhere.
+        key_mask: bool ``(B, 1, *Sk)``, True where a key may be matched.
+        query_mask: bool ``(B, 1, *Sq)``, True where a query takes part.
+        padding_mode: how a map goes on beyond its border: "replicate", "reflect" or "zeros".
+        seed: of the random numbers; None draws one from torch's generator.
+        backend: "native", "reference", or None for the best there is.
+
+    Returns:
+        :class:`Matches`; the score has the type of query and key.
+
+    Raises:
+        ValueError, TypeError: if an argument is not as described.
+
+    >>> image = torch.rand(1, 3, 20, 30)
+    >>> matches = patch_match(image, image.roll(5, dims=3), neighbors=2)
+    >>> matches.index.shape
+    torch.Size([1, 2, 20, 30])
+    """
+    matches = _search(
+        query, key, patch_size, neighbors, iterations, similarity, init, key_mask, query_mask, padding_mode, seed, backend
+    )
+    return Matches(matches.index, matches.score.to(torch.promote_types(query.dtype, key.dtype)))
+
+
+def exact_match(
+    query: Tensor,
+    key: Tensor,
+    *,
+    patch_size: int | Sequence[int] = 7,
+    neighbors: int = 3,
+    similarity: Similarity = "l2",
+    key_mask: Tensor | None = None,
+    query_mask: Tensor | None = None,
+    padding_mode: str = "replicate",
+) -> Matches:
+    """The k best keys of every query by comparing all pairs, in chunks: slow, and the truth.
+
+    Args:
+        query, key, patch_size, neighbors, similarity, key_mask, query_mask, padding_mode: as in
+            :func:`patch_match`.
+
+    Returns:
+        :class:`Matches`; scores carry gradients.
+
+    Raises:
+        ValueError, TypeError: if an argument is not as described.
+
+    >>> image = torch.rand(1, 3, 8, 9)
+    >>> exact_match(image, image, neighbors=1).index.flatten().equal(torch.arange(72))
+    True
+    """
+    sides = _check_maps(query, key, patch_size, neighbors, similarity, key_mask, query_mask, padding_mode)
+    backend = ops.choose_backend(query, similarity)
+    working = _working_type(query, key)
+    query_map, key_map = query.to(working), key.to(working)
+    index = exact_index(query_map, key_map, sides, neighbors, similarity, key_mask, query_mask, padding_mode)
+    score = ops.score(query_map, key_map, index, sides, similarity, padding_mode, backend)
+    score, order = score.sort(dim=1, descending=True, stable=True)  # chunks are ranked by rounded scores
+    return Matches(index.gather(1, order), score.to(torch.promote_types(query.dtype, key.dtype)))
+
+
+def attend(matches: Matches, value: Tensor, *, temperature: float = 1.0) -> Tensor:
+    """Weighted mean of the values that each query matched.
+
+    Args:
+        matches: from :func:`patch_match`; index and score are ``(B, k, *Sq)``.
+        value: ``(B, Cv, *Sk)``, on the key's grid.
+        temperature: softmax temperature; towards 0 only the best match counts.
+
+    Returns:
+        ``(B, Cv, *Sq)``, in the value's type; 0 for queries left out.
+
+    Raises:
+        ValueError, TypeError: if an argument is not as described.
+
+    >>> value = torch.rand(1, 3, 8, 8)
+    >>> attend(patch_match(value, value), value, temperature=1e-6).allclose(value)
+    True
+    """
+    arguments.check_matches("matches", matches)
+    return _gather(matches, value, None, temperature, None)
+
+
+def aggregate(
+    matches: Matches, value: Tensor, *, patch_size: int | Sequence[int] = 7, temperature: float = 1.0
+) -> Tensor:
+    """Weighted mean of the values that a pixel's whole neighbourhood matched, each shifted back to the pixel.
+
+    The neighbours of pixel i are all ``ψ(i + δ) − δ`` for δ in the patch window and each of the k matches of
+    i + δ, weighted by a softmax over all of them; those outside the key's grid drop out.
+
+    Args:
+        matches: from :func:`patch_match`.
+        value: ``(B, Cv, *Sk)``, on the key's grid.
+        patch_size: the window, as in :func:`patch_match`.
+        temperature: softmax temperature.
+
+    Returns:
+        ``(B, Cv, *Sq)``, in the value's type; 0 where no neighbour is left.
+
+    Raises:
+        ValueError, TypeError: if an argument is not as described.
+
+    >>> value = torch.rand(1, 3, 8, 8)
+    >>> aggregate(patch_match(value, value), value, temperature=1e-6).allclose(value)
+    True
+    """
+    arguments.check_matches("matches", matches)
+    return _gather(matches, value, patch_size, temperature, None)
+
+
+def patch_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    *,
+    aggregate: bool = False,
+    temperature: float = 1.0,
+    return_matches: bool = False,
+    patch_size: int | Sequence[int] = 7,
+    neighbors: int = 3,
+    iterations: int | None = None,
+    similarity: Similarity = "l2",
+    init: str | Matches | None = None,
+    key_mask: Tensor | None = None,
+    query_mask: Tensor | None = None,
+    padding_mode: str = "replicate",
+    seed: int | None = None,
+    backend: str | None = None,
+) -> Tensor | tuple[Tensor, Matches]:
+    """Patch-based stochastic attention: :func:`patch_match`, then :func:`attend` or :func:`aggregate`.
+
+    Args:
+        query: ``(B, C, *Sq)``.
+        key: ``(B, C, *Sk)``.
+        value: ``(B, Cv, *Sk)``.
+        aggregate: use the matches of the whole patch window around each pixel.
+        temperature: softmax temperature.
+        return_matches: also return the :class:`Matches`.
+        patch_size, neighbors, iterations, similarity, init, key_mask, query_mask, padding_mode, seed, backend: as in
+            :func:`patch_match`.
+
+    Returns:
+        ``(B, Cv, *Sq)`` in the value's type, or that and the matches.
+
+    Raises:
+        ValueError, TypeError: if an argument is not as described.
+
+    >>> query, reference = torch.rand(1, 3, 16, 16), torch.rand(1, 3, 20, 12)
+    >>> patch_attention(query, reference, reference).shape
+    torch.Size([1, 3, 16, 16])
+    """
+    arguments.check_map("query", query)
+    arguments.check_map("key", key)
+    arguments.check_map("value", value)
+    if key.shape[2:] != value.shape[2:]:
+        raise ValueError(f"key and value must be on one grid, got {tuple(key.shape)} and {tuple(value.shape)}")
+    matches = _search(
+        query, key, patch_size, neighbors, iterations, similarity, init, key_mask, query_mask, padding_mode, seed, backend
+    )
+    out = _gather(matches, value, patch_size if aggregate else None, temperature, backend)
+    if not return_matches:
+        return out
+    return out, Matches(matches.index, matches.score.to(torch.promote_types(query.dtype, key.dtype)))
+
+
+def _search(
+    query: Tensor,
+    key: Tensor,
+    patch_size: int | Sequence[int],
+    neighbors: int,
+    iterations: int | None,
+    similarity: Similarity,
+    init: str | Matches | None,
+    key_mask: Tensor | None,
+    query_mask: Tensor | None,
+    padding_mode: str,
+    seed: int | None,
+    backend: str | None,
+) -> Matches:
+    """:func:`patch_match` with the score in the type that was worked in."""
+    sides = _check_maps(query, key, patch_size, neighbors, similarity, key_mask, query_mask, padding_mode)
+    arguments.check_seed(seed)
+    backend = _check_backend(query, similarity, backend)
+    if isinstance(init, tuple):
+        arguments.check_matches("init", init, query.shape)
+        kind, init_index = "matches", init.index
+    else:
+        kind, init_index = init or ("tree" if backend == "native" else "random"), None
+        arguments.check_word("init", kind, arguments.INITS)
+        if kind == "tree" and backend != "native":
+            raise ValueError(f"init='tree' needs the native backend, got backend={backend!r}")
+    if iterations is None:
+        iterations = DEFAULT_ITERATIONS[kind]
+    arguments.check_count("iterations", iterations, 0)
+    working = _working_type(query, key)
+    return Matches(
+        *ops.search(
+            query.to(working), key.to(working), key_mask, query_mask, kind, init_index, draw_seed(seed),
+            sides, neighbors, iterations, similarity, padding_mode, backend,
+        )
+    )  # fmt: skip
+
+
+def _gather(
+    matches: Matches, value: Tensor, patch_size: int | Sequence[int] | None, temperature: float, backend: str | None
+) -> Tensor:
+    """:func:`aggregate` over the given patch, or :func:`attend` without one."""
+    arguments.check_map("value", value)
+    arguments.check_same("matches.index", matches.index, "value", value, channels=False)
+    arguments.check_temperature(temperature)
+    backend = _check_backend(value, "l2", backend)
+    working = _working_type(matches.score, value)
+    score, values = matches.score.to(working), value.to(working)
+    if patch_size is None:
+        out = ops.attend(matches.index, score, values, float(temperature), backend)
+    else:
+        sides = arguments.check_patch_size(patch_size, value.ndim - 2)
+        out = ops.aggregate(matches.index, score, values, sides, float(temperature), backend)
+    return out.to(value.dtype)
+
+
+def _check_maps(
+    query: Tensor,
+    key: Tensor,
+    patch_size: int | Sequence[int],
+    neighbors: int,
+    similarity: Similarity,
+    key_mask: Tensor | None,
+    query_mask: Tensor | None,
+    padding_mode: str,
+) -> tuple[int, ...]:
+    """Check what all searches have in common; returns the patch's sides."""
+    arguments.check_map("query", query)
+    arguments.check_map("key", key)
+    arguments.check_same("query", query, "key", key, channels=True)
+    arguments.check_similarity(similarity)
+    arguments.check_word("padding_mode", padding_mode, arguments.PADDING_MODES)
+    arguments.check_mask("key_mask", key_mask, key)
+    arguments.check_mask("query_mask", query_mask, query)
+    arguments.check_count("neighbors", neighbors, 1)
+    arguments.check_enough_keys(neighbors, key, key_mask)
+    return arguments.check_patch_size(patch_size, query.ndim - 2)
+
+
+def _check_backend(x: Tensor, similarity: Similarity, backend: str | None) -> str:
+    if backend is not None:
+        arguments.check_word("backend", backend, arguments.BACKENDS)
+    return ops.choose_backend(x, similarity, backend)
+
+
+def _working_type(*maps: Tensor) -> torch.dtype:
+    """float64 if one of the maps has it, float32 otherwise: half types are too coarse to compare patches in."""
+    return torch.float64 if any(x.dtype == torch.float64 for x in maps) else torch.float32

@@ -1,0 +1,72 @@
+"""What a search returns, and how good it is."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Matches(NamedTuple):
+    """The k best keys of every query.
+
+    Attributes:
+        index: int64 ``(B, k, *Sq)``, flat positions in the key's grid, all different; −1 for a query left out.
+        score: ``(B, k, *Sq)``, best first; carries gradients to query and key.
+    """
+
+    index: Tensor
+    score: Tensor
+
+
+class MatchQuality(NamedTuple):
+    """How far matches are from the truth; see :func:`match_quality`."""
+
+    cost_ratio: float
+    best_found: float
+
+
+def match_quality(matches: Matches, exact: Matches, *, similarity: str = "l2") -> MatchQuality:
+    """Compare found matches with those of :func:`psal.exact_match`.
+
+    Args:
+        matches: from :func:`psal.patch_match`.
+        exact: from :func:`psal.exact_match` with the same query, key and patch size; of each, the best counts.
+        similarity: what the scores are. Cost is the squared distance for "l2" and one minus the score for
+            "cosine"; "dot" has no cost that is zero for a perfect match, so the scores themselves are compared.
+
+    Returns:
+        ``cost_ratio``: mean cost of the best match over the mean cost of the exact one (for "dot": mean exact
+        score over mean score), 1 when nothing is lost. ``best_found``: share of queries whose best match is as
+        good as the exact one. Queries left out by a mask don't count.
+
+    Raises:
+        ValueError: if the two are not about the same queries.
+
+    >>> import psal
+    >>> image = torch.rand(1, 3, 16, 16)
+    >>> psal.match_quality(psal.patch_match(image, image), psal.exact_match(image, image)).best_found
+    1.0
+    """
+    if similarity not in ("l2", "cosine", "dot"):
+        raise ValueError(f"similarity must be 'l2', 'dot' or 'cosine', got {similarity!r}")
+    index, best_index = matches.index[:, 0], exact.index[:, 0]
+    if index.shape != best_index.shape:
+        raise ValueError(
+            f"matches and exact must be of the same queries, got {tuple(index.shape)} and {tuple(best_index.shape)}"
+        )
+    active = index >= 0
+    if not active.equal(best_index >= 0):
+        raise ValueError("matches and exact must have the same query_mask")
+    if not active.any():
+        raise ValueError("query_mask leaves no query to compare")
+    score = matches.score[:, 0].detach()[active].double()
+    best = exact.score[:, 0].detach()[active].double()
+    rounding = 16 * torch.finfo(matches.score.dtype).eps * best.abs()
+    found = (index == best_index)[active] | (score >= best - rounding)
+    if similarity == "dot":
+        ratio = best.mean() / score.mean()
+    else:
+        perfect = 1.0 if similarity == "cosine" else 0.0
+        cost, best_cost = (perfect - score).mean(), (perfect - best).mean()
+        ratio = torch.ones(()) if cost == best_cost else cost / best_cost
+    return MatchQuality(cost_ratio=ratio.item(), best_found=found.double().mean().item())
