@@ -113,6 +113,10 @@ class Attention {
 
   // Link s → m was used by each pixel i = s + e of its window, for the value at m + e.
   void to_score(const PaddedMap<T>& grad, T* grad_score) {
+    if (links_.neighbors * arguments_.patch.count() == 1) {  // a softmax over one neighbour is always 1
+      std::fill_n(grad_score, queries_.shape.count(), T(0));
+      return;
+    }
     const PaddedMap<T> value = map_of(arguments_.value, arguments_.key_shape);
     const int64_t width = queries_.shape.size[2], count = queries_.shape.count(), k = links_.neighbors;
     const Patch& patch = arguments_.patch;

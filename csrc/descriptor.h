@@ -38,6 +38,9 @@ inline Buffer<float> principal_directions(const Buffer<double>& matrix, int64_t 
   return directions;
 }
 
+// Length of a line of numbers in memory: whole lanes.
+inline int64_t pitch(int64_t width) { return (width + kWidth<float> - 1) / kWidth<float> * kWidth<float>; }
+
 template <typename T>
 class Descriptors {
  public:
@@ -59,34 +62,36 @@ class Descriptors {
   // Scratch memory of one thread, and the filtered rows that the next row needs again.
   struct Scratch {
     Buffer<int64_t> tag;
-    Buffer<float> filtered, projected, raw, line;
+    Buffer<float*> slot;
+    Buffer<float> filtered, projected, raw;
   };
 
-  // Descriptors of pixels [begin, end) of a row, number d of pixel x at out[d · (end − begin) + x − begin].
+  // Descriptors of pixels [begin, end) of a row, number d of pixel x at out[d · pitch(end − begin) + x − begin].
   void row(const PaddedMap<T>& map, const Buffer<T>& inverse_norm, bool is_key, int64_t row, int64_t begin,
            int64_t end, Scratch& scratch, float* out) const {
-    const int64_t width = end - begin;
+    const int64_t line = pitch(end - begin);
     raw_row(map, row, begin, end, scratch);
     scale(map, inverse_norm, is_key, row, begin, end, scratch.raw.get());
-    std::fill_n(out, kDescriptor * width, 0.0f);
-    for (int64_t d = 0; d < components_; ++d)
-      for (int64_t r = 0; r < raw_; ++r)
-        add_multiple(out + d * width, scratch.raw.get() + r * width, component_[d * raw_ + r], width);
+    for (int64_t x = 0; x < line; x += kWidth<float>) {
+      Lanes<float> total[kDescriptor] = {};
+      for (int64_t r = 0; r < raw_; ++r) {
+        const Lanes<float> v = load(scratch.raw.get() + r * line + x);
+        const float* factor = component_.get() + r * kDescriptor;
+        for (int d = 0; d < kDescriptor; ++d) total[d] += factor[d] * v;
+      }
+      for (int d = 0; d < kDescriptor; ++d) store(out + d * line + x, total[d]);
+    }
     if (similarity_ == Similarity::dot && is_key) {
       const int64_t start = map.frame.row_start(row);
       for (int64_t x = begin; x < end; ++x) {
         const float norm = float(1 / inverse_norm[start + x]);
         const float rest = largest_norm_ * largest_norm_ - norm * norm;
-        out[(kDescriptor - 1) * width + x - begin] = rest > 0 && std::isfinite(rest) ? std::sqrt(rest) : 0;
+        out[(kDescriptor - 1) * line + x - begin] = rest > 0 && std::isfinite(rest) ? std::sqrt(rest) : 0;
       }
     }
   }
 
  private:
-  static void add_multiple(float* to, const float* from, float factor, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) to[i] += factor * from[i];
-  }
-
   template <typename Body>
   static void for_each_pixel(const PaddedMap<T>& map, const Body& body) {
     for (int64_t row = 0; row < map.frame.shape.rows(); ++row) {
@@ -117,6 +122,12 @@ class Descriptors {
             int64_t* f = frequency_.get() + kAxes * frequencies_++;
             f[0] = a, f[1] = b, f[2] = c;
           }
+    const int64_t outer = patch_.size[0] * patch_.size[1];
+    across_ = Buffer<float>(frequencies_ * outer);
+    for (int64_t f = 0; f < frequencies_; ++f)
+      for (int64_t i = 0; i < outer; ++i)
+        across_[f * outer + i] = basis_[0][frequency_[kAxes * f] * patch_.size[0] + i / patch_.size[1]] *
+                                 basis_[1][frequency_[kAxes * f + 1] * patch_.size[1] + i % patch_.size[1]];
     channels_ = std::min<int64_t>(channels, std::max<int64_t>(4, (kDescriptor + frequencies_ - 1) / frequencies_));
     raw_ = channels_ * frequencies_;
     components_ = std::min<int64_t>(raw_, similarity_ == Similarity::dot ? kDescriptor - 1 : kDescriptor);
@@ -164,9 +175,12 @@ class Descriptors {
       raw_row(map, row, 0, used, scratch);
       scale(map, inverse_norm, true, row, 0, used, scratch.raw.get());
       for (int64_t x = 0; x < used; ++x)
-        for (int64_t r = 0; r < raw_; ++r) samples[(i * used + x) * raw_ + r] = scratch.raw[r * used + x];
+        for (int64_t r = 0; r < raw_; ++r) samples[(i * used + x) * raw_ + r] = scratch.raw[r * pitch(used) + x];
     }
-    component_ = principal_directions(moments(samples, lines * used, raw_), raw_, components_);
+    const Buffer<float> directions = principal_directions(moments(samples, lines * used, raw_), raw_, components_);
+    component_ = Buffer<float>(raw_ * kDescriptor, 0.0f);
+    for (int64_t d = 0; d < components_; ++d)
+      for (int64_t r = 0; r < raw_; ++r) component_[r * kDescriptor + d] = directions[d * raw_ + r];
   }
 
   static float finite(float x) { return std::isfinite(x) ? x : 0; }
@@ -175,67 +189,76 @@ class Descriptors {
   void scale(const PaddedMap<T>& map, const Buffer<T>& inverse_norm, bool is_key, int64_t row, int64_t begin,
              int64_t end, float* raw) const {
     if (similarity_ == Similarity::l2 || (similarity_ == Similarity::dot && is_key)) return;
-    const int64_t start = map.frame.row_start(row), width = end - begin;
+    const int64_t start = map.frame.row_start(row), width = end - begin, line = pitch(width);
     const float norm = similarity_ == Similarity::dot ? largest_norm_ : 1;
     for (int64_t x = 0; x < width; ++x) {
       const float factor = finite(float(inverse_norm[start + begin + x]) * norm);
-      for (int64_t r = 0; r < raw_; ++r) raw[r * width + x] = finite(raw[r * width + x] * factor);
+      for (int64_t r = 0; r < raw_; ++r) raw[r * line + x] = finite(raw[r * line + x] * factor);
     }
   }
 
   // Coefficients of every frequency and channel, before the components are taken.
   void raw_row(const PaddedMap<T>& map, int64_t row, int64_t begin, int64_t end, Scratch& scratch) const {
     const Frame& frame = map.frame;
-    const int64_t width = end - begin, outer = patch_.size[0] * patch_.size[1];
-    const int64_t filtered_size = waves_[2] * channels_ * width;
+    const int64_t line = pitch(end - begin), outer = patch_.size[0] * patch_.size[1];
+    const int64_t filtered_size = waves_[2] * channels_ * line;
     if (!scratch.tag.size()) {
       scratch.tag = Buffer<int64_t>(outer, -1);
+      scratch.slot = Buffer<float*>(outer);
       scratch.filtered = Buffer<float>(outer * filtered_size);
-      scratch.projected = Buffer<float>(channels_ * (width + patch_.size[2] - 1));
-      scratch.raw = Buffer<float>(raw_ * width);
+      scratch.projected = Buffer<float>(channels_ * (line + patch_.size[2] - 1), 0.0f);
+      scratch.raw = Buffer<float>(raw_ * line);
     }
     const int64_t z = row / frame.shape.size[1] + frame.border[0] - patch_.radius(0);
     const int64_t y = row % frame.shape.size[1] + frame.border[1] - patch_.radius(1);
-    std::fill_n(scratch.raw.get(), raw_ * width, 0.0f);
-    for (int64_t i = 0; i < patch_.size[0]; ++i)
-      for (int64_t j = 0; j < patch_.size[1]; ++j) {
-        const int64_t padded_row = (z + i) * frame.padded.size[1] + y + j;
-        const int64_t slot = (z + i) % patch_.size[0] * patch_.size[1] + (y + j) % patch_.size[1];
-        float* filtered = scratch.filtered.get() + slot * filtered_size;
-        if (scratch.tag[slot] != padded_row) {
-          scratch.tag[slot] = padded_row;
-          filter_row(map, padded_row, begin, end, scratch.projected.get(), filtered);
+    for (int64_t i = 0; i < outer; ++i) {
+      const int64_t at_z = z + i / patch_.size[1], at_y = y + i % patch_.size[1];
+      const int64_t padded_row = at_z * frame.padded.size[1] + at_y;
+      const int64_t slot = at_z % patch_.size[0] * patch_.size[1] + at_y % patch_.size[1];
+      scratch.slot[i] = scratch.filtered.get() + slot * filtered_size;
+      if (scratch.tag[slot] == padded_row) continue;
+      scratch.tag[slot] = padded_row;
+      filter_row(map, padded_row, begin, end, scratch.projected.get(), scratch.slot[i]);
+    }
+    for (int64_t f = 0; f < frequencies_; ++f) {
+      const int64_t first = frequency_[kAxes * f + 2] * channels_ * line;
+      const float* factor = across_.get() + f * outer;
+      for (int64_t x = 0; x < channels_ * line; x += 2 * kWidth<float>) {
+        Lanes<float> a{}, b{};
+        for (int64_t i = 0; i < outer; ++i) {
+          const float* from = scratch.slot[i] + first + x;
+          a += factor[i] * load(from);
+          b += factor[i] * load(from + kWidth<float>);
         }
-        for (int64_t f = 0; f < frequencies_; ++f) {
-          const int64_t* wave = frequency_.get() + kAxes * f;
-          const float factor = basis_[0][wave[0] * patch_.size[0] + i] * basis_[1][wave[1] * patch_.size[1] + j];
-          add_multiple(scratch.raw.get() + f * channels_ * width, filtered + wave[2] * channels_ * width, factor,
-                       channels_ * width);
-        }
+        float* to = scratch.raw.get() + f * channels_ * line + x;
+        store(to, a);
+        if (x + kWidth<float> < channels_ * line) store(to + kWidth<float>, b);
       }
+    }
   }
 
   // The principal channels of a padded row, filtered along it.
   void filter_row(const PaddedMap<T>& map, int64_t padded_row, int64_t begin, int64_t end, float* projected,
                   float* filtered) const {
-    const int64_t width = end - begin, side = patch_.size[2], taps = width + side - 1;
+    const int64_t line = pitch(end - begin), side = patch_.size[2], taps = line + side - 1;
     const int64_t first = padded_row * map.frame.padded.size[2] + map.frame.border[2] - patch_.radius(2) + begin;
-    if (channels_ == 4) project<4>(map, first, taps, projected);
-    else project<0>(map, first, taps, projected);
+    const int64_t pixels = end - begin + side - 1;
+    if (channels_ == 4) project<4>(map, first, pixels, taps, projected);
+    else project<0>(map, first, pixels, taps, projected);
     for (int64_t u = 0; u < waves_[2]; ++u)
-      for (int64_t c = 0; c < channels_; ++c) {
-        float* to = filtered + (u * channels_ + c) * width;
-        std::fill_n(to, width, 0.0f);
-        for (int64_t t = 0; t < side; ++t)
-          add_multiple(to, projected + c * taps + t, basis_[2][u * side + t], width);
-      }
+      for (int64_t c = 0; c < channels_; ++c)
+        for (int64_t x = 0; x < line; x += kWidth<float>) {
+          Lanes<float> total{};
+          for (int64_t t = 0; t < side; ++t) total += basis_[2][u * side + t] * load(projected + c * taps + x + t);
+          store(filtered + (u * channels_ + c) * line + x, total);
+        }
   }
 
   template <int Channels>
-  void project(const PaddedMap<T>& map, int64_t first, int64_t taps, float* projected) const {
+  void project(const PaddedMap<T>& map, int64_t first, int64_t pixels, int64_t taps, float* projected) const {
     const int64_t channels = Channels ? Channels : channels_;
     float total[kDescriptor];
-    for (int64_t x = 0; x < taps; ++x) {
+    for (int64_t x = 0; x < pixels; ++x) {
       const T* pixel = map.pixel(first + x);
       for (int64_t j = 0; j < channels; ++j) total[j] = 0;
       for (int64_t c = 0; c < map.channels; ++c) {
@@ -250,6 +273,8 @@ class Descriptors {
   Similarity similarity_;
   int64_t waves_[kAxes], frequencies_ = 0, channels_ = 0, raw_ = 0, components_ = 0;
   float largest_norm_ = 0;
-  Buffer<float> basis_[kAxes], channel_, component_;
+  Buffer<float> basis_[kAxes];  // waves along each axis
+  Buffer<float> across_;        // products of the first two, by frequency and row of the patch
+  Buffer<float> channel_, component_;
   Buffer<int64_t> frequency_;
 };

@@ -88,6 +88,20 @@ inline T largest(Lanes<T> v) {
   return reduce(v, [](auto a, auto b) { return a > b ? a : b; });
 }
 
+// Bit i is set where lane i is below the limit.
+inline uint32_t lanes_below(Lanes<float> v, float limit) {
+  typedef int32_t I8 __attribute__((vector_size(32)));
+  typedef int32_t I4 __attribute__((vector_size(16)));
+  const Bits<float> powers = {1, 1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7, 1 << 8, 1 << 9, 1 << 10,
+                              1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
+  const Bits<float> set = (v < limit) & powers;
+  const I8 a = __builtin_shufflevector(set, set, 0, 1, 2, 3, 4, 5, 6, 7) |
+               __builtin_shufflevector(set, set, 8, 9, 10, 11, 12, 13, 14, 15);
+  const I4 b = __builtin_shufflevector(a, a, 0, 1, 2, 3) | __builtin_shufflevector(a, a, 4, 5, 6, 7);
+  const I4 c = b | __builtin_shufflevector(b, b, 2, 3, 0, 1);
+  return uint32_t((c | __builtin_shufflevector(c, c, 1, 0, 3, 2))[0]);
+}
+
 // e^x for x ≤ 0, to about one unit in the last place; exactly 0 where it would not be a normal number.
 inline Lanes<float> exponential(Lanes<float> x) {
   const Bits<float> vanishes = x < -87.0f;

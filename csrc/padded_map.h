@@ -37,7 +37,10 @@ struct Frame {
     return number / stride[axis] % padded.size[axis] - border[axis];
   }
   int64_t flat(int64_t number) const {
-    return (coordinate(number, 0) * shape.size[1] + coordinate(number, 1)) * shape.size[2] + coordinate(number, 2);
+    const uint32_t row = uint32_t(number) / uint32_t(padded.size[2]);
+    const uint32_t z = padded.size[0] == 1 ? 0 : row / uint32_t(padded.size[1]);
+    const int64_t y = int64_t(row) - z * padded.size[1] - border[1];
+    return ((z - border[0]) * shape.size[1] + y) * shape.size[2] + number - row * padded.size[2] - border[2];
   }
 
   Shape shape, padded;

@@ -21,20 +21,20 @@ class Seeds {
     Reader(const Seeds& seeds, const PaddedMap<T>& query)
         : seeds_(seeds), query_(query), distance_(seeds.neighbors_), found_(seeds.neighbors_) {}
 
-    void start(int64_t query, int64_t chunk_begin, int64_t chunk_end) {
+    // Only keys with a descriptor closer than `bound` are of use; without a bound, k are found.
+    void start(int64_t query, int64_t chunk_begin, int64_t chunk_end, float bound) {
       const int64_t width = query_.frame.shape.size[2], row = query / width;
       if (row != row_) {
         row_ = row;
         first_ = std::max(chunk_begin - row * width, int64_t(0));
         count_ = std::min(chunk_end - row * width, width) - first_;
-        if (!line_.size()) line_ = Buffer<float>(kDescriptor * count_);
-        seeds_.descriptors_.row(query_, seeds_.query_norms_, false, row, first_, first_ + count_, scratch_,
-                                line_.get());
+        read_row(row);
       }
-      const float* q = line_.get() + query - row * width - first_;
-      for (int d = 0; d < kDescriptor; ++d) q_[d] = broadcast(q[d * count_]);
+      const float* q = line_.get() + (query - row * width - first_) * kDescriptor;
+      for (int d = 0; d < kDescriptor; ++d) q_[d] = q[d];
       filled_ = leaves_ = 0;
-      look_into(seeds_.tree_.leaf_of(q, count_));
+      bound_ = bound;
+      look_into(home_[query - row * width - first_]);
     }
 
     // The leaf of a key that a neighbour's match points to.
@@ -45,11 +45,27 @@ class Seeds {
     template <typename Take>
     void finish(const Take& take) {
       const int64_t home = leaf_[0], all = seeds_.tree_.leaves();
-      for (int64_t next = 1; filled_ < seeds_.neighbors_ && next < all; ++next) look_into((home + next) % all);
-      for (int64_t i = 0; i < filled_; ++i) take(found_[i]);
+      if (bound_ == std::numeric_limits<float>::infinity())
+        for (int64_t next = 1; filled_ < seeds_.neighbors_ && next < all; ++next) look_into((home + next) % all);
+      for (int64_t i = 0; i < filled_; ++i) take(found_[i], distance_[i]);
     }
 
    private:
+    // Descriptors and leaves of a whole row at once: the way down the tree is long, but many go it side by side.
+    void read_row(int64_t row) {
+      const int64_t pitched = pitch(count_);
+      if (!line_.size()) {
+        planar_ = Buffer<float>(kDescriptor * pitched);
+        line_ = Buffer<float>(kDescriptor * count_);
+        home_ = Buffer<int32_t>(count_);
+      }
+      seeds_.descriptors_.row(query_, seeds_.query_norms_, false, row, first_, first_ + count_, scratch_,
+                              planar_.get());
+      for (int64_t x = 0; x < count_; ++x)
+        for (int d = 0; d < kDescriptor; ++d) line_[x * kDescriptor + d] = planar_[d * pitched + x];
+      for (int64_t x = 0; x < count_; ++x) home_[x] = int32_t(seeds_.tree_.leaf_of(line_.get() + x * kDescriptor));
+    }
+
     void look_into(int64_t leaf) {
       constexpr int64_t kRemembered = 1 + kAxes;
       for (int64_t i = 0; i < std::min(leaves_, kRemembered); ++i)
@@ -57,7 +73,7 @@ class Seeds {
       if (leaves_ < kRemembered) leaf_[leaves_] = leaf;
       ++leaves_;
       const auto limit = [&] {
-        return filled_ < seeds_.neighbors_ ? std::numeric_limits<float>::infinity() : distance_[filled_ - 1];
+        return filled_ < seeds_.neighbors_ ? bound_ : distance_[filled_ - 1];
       };
       seeds_.tree_.scan(leaf, q_, limit, [&](int32_t number, float distance) {
         if (filled_ < seeds_.neighbors_) ++filled_;
@@ -70,9 +86,9 @@ class Seeds {
     typename Descriptors<T>::Scratch scratch_;
     int64_t row_ = -1, first_ = 0, count_ = 0, filled_ = 0, leaves_ = 0;
     int64_t leaf_[1 + kAxes];
-    Lanes<float> q_[kDescriptor];
-    Buffer<float> line_, distance_;
-    Buffer<int32_t> found_;
+    float bound_ = 0, q_[kDescriptor];
+    Buffer<float> planar_, line_, distance_;
+    Buffer<int32_t> found_, home_;
   };
 
  private:
@@ -91,14 +107,14 @@ class Seeds {
     Buffer<float> all(keys.count * kDescriptor);
     for_ranges(rows, 16, [&](int64_t begin, int64_t end) {
       typename Descriptors<T>::Scratch scratch;
-      Buffer<float> line(kDescriptor * width);
+      Buffer<float> line(kDescriptor * pitch(width));
       for (int64_t row = begin; row < end; ++row) {
         descriptors_.row(key, key_norms_, true, row, 0, width, scratch, line.get());
         const uint8_t* open = keys.open.get() + key.frame.row_start(row);
         float* to = all.get() + first[row] * kDescriptor;
         for (int64_t x = 0; x < width; ++x) {
           if (!open[x]) continue;
-          for (int d = 0; d < kDescriptor; ++d) *to++ = line[d * width + x];
+          for (int d = 0; d < kDescriptor; ++d) *to++ = line[d * pitch(width) + x];
         }
       }
     });

@@ -38,43 +38,81 @@ inline Lanes<T> add_pair(Lanes<T> total, Lanes<T> q, Lanes<T> k) {
   }
 }
 
+// `Full` is runs.full where that is known when compiling, 0 elsewhere.
+template <Similarity S, bool Bounded, int Full, typename T>
+inline T sum_runs_of(const T* query, const T* key, const Runs& runs, T limit) {
+  constexpr int64_t kBlocksBetweenChecks = 12;
+  constexpr int w = kWidth<T>;
+  const int64_t full = Full ? Full : runs.full;
+  const Bits<T> tail = first_lanes<T>(runs.tail);
+  const int64_t* offset = runs.offsets.get();
+  Lanes<T> total[4] = {};
+  int64_t unchecked = 0;
+  for (int64_t run = 0; run < runs.count; ++run, offset += 2) {
+    const T* q = query + offset[0];
+    const T* k = key + offset[1];
+    if constexpr (Full > 0) {
+      for (int i = 0; i < Full; ++i) total[i % 4] = add_pair<S, T>(total[i % 4], load(q + i * w), load(k + i * w));
+    } else {
+      for (int64_t i = 0; i < full; ++i) total[0] = add_pair<S, T>(total[0], load(q + i * w), load(k + i * w));
+    }
+    if (runs.tail)
+      total[3] = add_pair<S, T>(total[3], masked<T>(load(q + full * w), tail), masked<T>(load(k + full * w), tail));
+    if constexpr (Bounded && S == Similarity::l2) {
+      unchecked += full + 1;
+      if (unchecked >= kBlocksBetweenChecks) {
+        unchecked = 0;
+        if (sum<T>((total[0] + total[1]) + (total[2] + total[3])) >= limit) return std::numeric_limits<T>::infinity();
+      }
+    }
+    if constexpr (Full == 1) std::swap(total[0], total[1]);  // a shorter chain of additions
+  }
+  return sum<T>((total[0] + total[1]) + (total[2] + total[3]));
+}
+
 // Sum over all runs of (q − k)² or −q k. With `Bounded`, gives up with infinity once the sum reaches `limit`.
 template <Similarity S, bool Bounded, typename T>
 inline T sum_runs(const T* query, const T* key, const Runs& runs, T limit) {
-  constexpr int64_t kBlocksBetweenChecks = 12;
-  constexpr int w = kWidth<T>;
-  Lanes<T> a{}, b{}, c{}, d{};
-  const Bits<T> tail = first_lanes<T>(runs.tail);
-  int64_t unchecked = 0;
-  for (int64_t run = 0; run < runs.count; ++run) {
-    const T* q = query + runs.offsets[2 * run];
-    const T* k = key + runs.offsets[2 * run + 1];
-    int64_t i = 0;
-    for (; i + 4 <= runs.full; i += 4, q += 4 * w, k += 4 * w) {
-      a = add_pair<S, T>(a, load(q), load(k));
-      b = add_pair<S, T>(b, load(q + w), load(k + w));
-      c = add_pair<S, T>(c, load(q + 2 * w), load(k + 2 * w));
-      d = add_pair<S, T>(d, load(q + 3 * w), load(k + 3 * w));
-    }
-    if (i + 2 <= runs.full) {
-      a = add_pair<S, T>(a, load(q), load(k));
-      b = add_pair<S, T>(b, load(q + w), load(k + w));
-      i += 2, q += 2 * w, k += 2 * w;
-    }
-    if (i < runs.full) {
-      c = add_pair<S, T>(c, load(q), load(k));
-      q += w, k += w;
-    }
-    if (runs.tail) d = add_pair<S, T>(d, masked<T>(load(q), tail), masked<T>(load(k), tail));
-    if constexpr (Bounded && S == Similarity::l2) {
-      unchecked += runs.full + 1;
-      if (unchecked >= kBlocksBetweenChecks) {
-        unchecked = 0;
-        if (sum<T>((a + b) + (c + d)) >= limit) return std::numeric_limits<T>::infinity();
-      }
-    }
+  switch (runs.full) {  // the usual lengths: 16 channels and a patch of 7, 5 or 3, one column of it, 3 channels
+    case 1: return sum_runs_of<S, Bounded, 1>(query, key, runs, limit);
+    case 3: return sum_runs_of<S, Bounded, 3>(query, key, runs, limit);
+    case 5: return sum_runs_of<S, Bounded, 5>(query, key, runs, limit);
+    case 7: return sum_runs_of<S, Bounded, 7>(query, key, runs, limit);
+    default: return sum_runs_of<S, Bounded, 0>(query, key, runs, limit);
   }
-  return sum<T>((a + b) + (c + d));
+}
+
+// The sum over one set of runs less the sum over another of the same form.
+template <Similarity S, int Full, typename T>
+inline T face_change_of(const T* query, const T* key, const T* old_query, const T* old_key, const Runs& runs) {
+  constexpr int w = kWidth<T>;
+  const int64_t full = Full ? Full : runs.full;
+  const int64_t* offset = runs.offsets.get();
+  Lanes<T> fresh[2] = {}, old[2] = {};
+  for (int64_t run = 0; run < runs.count; ++run, offset += 2) {
+    const T *q = query + offset[0], *k = key + offset[1], *p = old_query + offset[0], *o = old_key + offset[1];
+    for (int64_t i = 0; i < full; ++i) {
+      fresh[i % 2] = add_pair<S, T>(fresh[i % 2], load(q + i * w), load(k + i * w));
+      old[i % 2] = add_pair<S, T>(old[i % 2], load(p + i * w), load(o + i * w));
+    }
+    if (runs.tail) {
+      const Bits<T> tail = first_lanes<T>(runs.tail);
+      const auto part = [&](const T* from) { return masked<T>(load(from + full * w), tail); };
+      fresh[0] = add_pair<S, T>(fresh[0], part(q), part(k));
+      old[0] = add_pair<S, T>(old[0], part(p), part(o));
+    }
+    if constexpr (Full == 1) std::swap(fresh[0], fresh[1]), std::swap(old[0], old[1]);
+  }
+  return sum<T>((fresh[0] - old[0]) + (fresh[1] - old[1]));
+}
+
+template <Similarity S, typename T>
+inline T face_change(const T* query, const T* key, const T* old_query, const T* old_key, const Runs& runs) {
+  switch (runs.full) {
+    case 1: return face_change_of<S, 1>(query, key, old_query, old_key, runs);
+    case 7: return face_change_of<S, 7>(query, key, old_query, old_key, runs);
+    default: return face_change_of<S, 0>(query, key, old_query, old_key, runs);
+  }
 }
 
 // Maps, patch and norms: everything that costs are computed from.

@@ -36,8 +36,8 @@ class Sweep {
     });
     const int direction = number % 2 ? 1 : -1;
     for_chunks([&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        const Pixel pixel = pixel_at(direction > 0 ? i : begin + end - 1 - i);
+      Pixel pixel = pixel_at(direction > 0 ? begin : end - 1);
+      for (int64_t i = begin; i < end; ++i, step(pixel, direction)) {
         Neighbors<T> own = field_[pixel.query];
         if (own.at[0] < 0) continue;
         int64_t filled = own.count;
@@ -61,6 +61,14 @@ class Sweep {
     return {query, frame.origin + z * frame.stride[0] + y * frame.stride[1] + x, {z, y, x}};
   }
 
+  // On to the next pixel, or the one before.
+  void step(Pixel& pixel, int direction) const {
+    pixel.query += direction;
+    pixel.number += direction;
+    pixel.at[2] += direction;
+    if (pixel.at[2] < 0 || pixel.at[2] >= shape_.size[2]) pixel = pixel_at(pixel.query);
+  }
+
   // Chunks of whole rows, or of a row if there is but one; they depend on the size of the map alone.
   template <typename Body>
   void for_chunks(const Body& body) const {
@@ -72,8 +80,8 @@ class Sweep {
 
   void seed_chunk(const Seeds<T>& seeds, int64_t begin, int64_t end) {
     typename Seeds<T>::Reader reader(seeds, comparison_.query);
-    for (int64_t query = begin; query < end; ++query) {
-      const Pixel pixel = pixel_at(query);
+    Pixel pixel = pixel_at(begin);
+    for (int64_t query = begin; query < end; ++query, step(pixel, 1)) {
       Neighbors<T> own = field_[query];
       if (arguments_.query_mask && !arguments_.query_mask[query]) {
         std::fill_n(own.at, own.count, -1);
@@ -81,13 +89,25 @@ class Sweep {
       }
       int64_t filled = 0;
       propagate(pixel, 1, begin, end, own, filled);
-      reader.start(query, begin, end);
-      for (int axis = kAxes - 1; axis >= kAxes - dims_; --axis)
-        if (const Neighbors<T> from = neighbor(pixel, axis, 1, begin, end); from.count)
-          reader.look_at(from.at[0] + int32_t(comparison_.key.frame.stride[axis]));
-      reader.finish([&](int32_t key) { offer(pixel.number, key, own, filled); });
+      if (filled < own.count || is_seeded(pixel)) look_up(reader, pixel, begin, end, own, filled);
       draw(pixel, 0, own);
     }
+  }
+
+  // The tree is asked at every other pixel, as on a chessboard: propagation does the rest.
+  static bool is_seeded(const Pixel& pixel) { return (pixel.at[0] + pixel.at[1] + pixel.at[2]) % 2 == 0; }
+
+  void look_up(typename Seeds<T>::Reader& reader, const Pixel& pixel, int64_t begin, int64_t end, Neighbors<T>& own,
+               int64_t& filled) {
+    // A descriptor's distance is never above the patch's: what is further than the worst can't be better.
+    const bool bounded = S == Similarity::l2 && filled == own.count;
+    reader.start(pixel.query, begin, end, bounded ? float(own.worst()) : std::numeric_limits<float>::infinity());
+    for (int axis = kAxes - 1; axis >= kAxes - dims_; --axis)
+      if (const Neighbors<T> from = neighbor(pixel, axis, 1, begin, end); from.count)
+        reader.look_at(from.at[0] + int32_t(comparison_.key.frame.stride[axis]));
+    reader.finish([&](int32_t key, float distance) {
+      if (!bounded || distance < own.worst()) offer(pixel.number, key, own, filled);
+    });
   }
 
   // The neighbour's matches, or none where there is no neighbour.
@@ -126,9 +146,9 @@ class Sweep {
     const T* q = comparison_.query_patch(number);
     const T* k = comparison_.key_patch(key);
     if constexpr (S == Similarity::cosine) cost /= comparison_.inverse_norm[from];
-    const T entering = sum_runs<S, false>(q + enters * q_step, k + enters * k_step, face_[axis], T(0));
-    const T leaving = sum_runs<S, false>(q + leaves * q_step, k + leaves * k_step, face_[axis], T(0));
-    return comparison_.template weighted<S>(cost - leaving + entering, key);
+    const T change = face_change<S>(q + enters * q_step, k + enters * k_step, q + leaves * q_step,
+                                    k + leaves * k_step, face_[axis]);
+    return comparison_.template weighted<S>(cost + change, key);
   }
 
   // One random step from the best match.

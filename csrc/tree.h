@@ -19,30 +19,33 @@ class Tree {
   int64_t leaves() const { return int64_t(1) << depth_; }
   int64_t leaf_size(int64_t leaf) const { return start_[leaf + 1] - start_[leaf]; }
 
-  // The leaf that a descriptor falls into; number d at q[d · stride].
-  int64_t leaf_of(const float* q, int64_t stride) const {
+  // The leaf that a descriptor falls into.
+  int64_t leaf_of(const float* q) const {
     int64_t node = 1;
-    for (int level = 0; level < depth_; ++level) node = 2 * node + (q[axis_[node] * stride] >= split_[node]);
+    for (int level = 0; level < depth_; ++level) node = 2 * node + (q[axis_[node]] >= split_[node]);
     return node - leaves();
   }
 
   // Calls found(number, distance) for the keys of a leaf that are closer than limit(), which may fall meanwhile.
   template <typename Limit, typename Found>
-  void scan(int64_t leaf, const Lanes<float> (&q)[kDescriptor], const Limit& limit, const Found& found) const {
-    const int64_t size = leaf_size(leaf), first = block_start_[leaf];
-    for (int64_t block = 0; block * kWidth<float> < size; ++block) {
-      const float* keys = blocks_.get() + (first + block) * kDescriptor * kWidth<float>;
+  void scan(int64_t leaf, const float (&q)[kDescriptor], const Limit& limit, const Found& found) const {
+    constexpr int w = kWidth<float>, kFirst = 8;  // the first numbers alone rule out most keys
+    for (int64_t block = block_start_[leaf]; block < block_start_[leaf + 1]; ++block) {
+      const float* keys = blocks_.get() + block * kDescriptor * w;
       Lanes<float> even{}, odd{};
-      for (int d = 0; d < kDescriptor; d += 2) {
-        even = add_pair<Similarity::l2, float>(even, q[d], load(keys + d * kWidth<float>));
-        odd = add_pair<Similarity::l2, float>(odd, q[d + 1], load(keys + (d + 1) * kWidth<float>));
-      }
+      const auto add = [&](int d) {
+        even = add_pair<Similarity::l2, float>(even, broadcast(q[d]), load(keys + d * w));
+        odd = add_pair<Similarity::l2, float>(odd, broadcast(q[d + 1]), load(keys + (d + 1) * w));
+      };
+      for (int d = 0; d < kFirst; d += 2) add(d);
+      if (!lanes_below(even + odd, limit())) continue;
+      for (int d = kFirst; d < kDescriptor; d += 2) add(d);
       const Lanes<float> distance = smaller<float>(even + odd, broadcast(std::numeric_limits<float>::max()));
-      if (!(smallest<float>(distance) < limit())) continue;
-      const int32_t* numbers = numbers_.get() + (first + block) * kWidth<float>;
-      const int64_t lanes = std::min<int64_t>(kWidth<float>, size - block * kWidth<float>);
-      for (int64_t lane = 0; lane < lanes; ++lane)
-        if (distance[lane] < limit()) found(numbers[lane], distance[lane]);
+      const int32_t* numbers = numbers_.get() + block * w;
+      for (uint32_t close = lanes_below(distance, limit()); close; close &= close - 1) {
+        const int lane = __builtin_ctz(close);
+        if (distance[lane] < limit() && numbers[lane] >= 0) found(numbers[lane], distance[lane]);
+      }
     }
   }
 
@@ -61,23 +64,26 @@ class Tree {
   void sort(const Buffer<float>& descriptors, Buffer<int32_t>& order) {
     start_ = Buffer<int32_t>(leaves() + 1, 0);
     start_[leaves()] = int32_t(count_);
+    Buffer<int32_t> spare(count_);
     for (int level = 0; level < depth_; ++level) {
       const int64_t nodes = int64_t(1) << level, span = leaves() >> level;
       for_each_task(nodes, [&](int64_t i) {
-        start_[i * span + span / 2] = split(descriptors, order, nodes + i, start_[i * span], start_[(i + 1) * span]);
+        const int32_t begin = start_[i * span], size = start_[(i + 1) * span] - begin;
+        start_[i * span + span / 2] =
+            begin + split(descriptors, order.get() + begin, spare.get() + begin, size, nodes + i);
       });
     }
   }
 
-  int32_t split(const Buffer<float>& descriptors, Buffer<int32_t>& order, int64_t node, int32_t begin, int32_t end) {
+  // Sorts a node's keys into two halves; returns how many are in the first.
+  int32_t split(const Buffer<float>& descriptors, int32_t* keys, int32_t* spare, int32_t size, int64_t node) {
     constexpr int kSamples = 48;
-    const int32_t size = end - begin;
     const auto value = [&](int32_t key, int64_t axis) { return descriptors[int64_t(key) * kDescriptor + axis]; };
     const int samples = int(std::min<int64_t>(size, kSamples));
     int32_t sample[kSamples];
     Lanes<float> total{}, squares{};
     for (int s = 0; s < samples; ++s) {
-      sample[s] = order[begin + int64_t(s) * size / samples];
+      sample[s] = keys[int64_t(s) * size / samples];
       const Lanes<float> x = load(descriptors.get() + int64_t(sample[s]) * kDescriptor);
       total += x;
       squares += x * x;
@@ -88,36 +94,44 @@ class Tree {
       const float spread = squares[d] - total[d] * total[d] / float(std::max(samples, 1));
       if (spread > widest) widest = spread, axis = d;
     }
-    float values[kSamples];
+    float values[kSamples] = {};
     for (int s = 0; s < samples; ++s) values[s] = value(sample[s], axis);
     std::sort(values, values + samples);
-    float at = samples ? values[samples / 2] : 0;
-    axis_[node] = axis;
-    int32_t middle = partition(descriptors, order, begin, end, axis, at);
-    if (!balanced(middle - begin, size)) {  // many equal values: put them on the other side
-      at = samples ? *std::upper_bound(values, values + samples - 1, at) : 0;
-      middle = partition(descriptors, order, begin, end, axis, at);
+    float at = values[samples / 2];
+    int32_t left = partition(descriptors, keys, spare, size, axis, at);
+    if (!balanced(left, size)) {  // many equal values: put them on the other side
+      if (samples) at = *std::upper_bound(values, values + samples - 1, at);
+      left = partition(descriptors, keys, spare, size, axis, at);
     }
-    if (!balanced(middle - begin, size)) {  // hardly anything but equal values: it does not matter where they go
-      middle = begin + size / 2;
-      std::nth_element(order.get() + begin, order.get() + middle, order.get() + end, [&](int32_t a, int32_t b) {
+    if (!balanced(left, size)) {  // hardly anything but equal values: it does not matter where they go
+      left = size / 2;
+      std::nth_element(keys, keys + left, keys + size, [&](int32_t a, int32_t b) {
         return value(a, axis) < value(b, axis) || (value(a, axis) == value(b, axis) && a < b);
       });
-      if (size) at = value(order[middle], axis);
+      if (size) at = value(keys[left], axis);
     }
+    axis_[node] = axis;
     split_[node] = at;
-    return middle;
+    return left;
   }
 
   static bool balanced(int64_t left, int64_t size) { return left * 4 >= size && left * 4 <= size * 3; }
 
-  static int32_t partition(const Buffer<float>& descriptors, Buffer<int32_t>& order, int32_t begin, int32_t end,
-                           int axis, float at) {
+  // Smaller ones to the front, in order; `spare` has room for the others.
+  static int32_t partition(const Buffer<float>& descriptors, int32_t* keys, int32_t* spare, int32_t size, int axis,
+                           float at) {
     const float* column = descriptors.get() + axis;
-    int32_t* keys = order.get();
-    return int32_t(std::partition(keys + begin, keys + end,
-                                  [&](int32_t key) { return column[int64_t(key) * kDescriptor] < at; }) -
-                   keys);
+    int32_t left = 0, right = 0;
+    for (int32_t i = 0; i < size; ++i) {
+      const int32_t key = keys[i];
+      const bool is_left = column[int64_t(key) * kDescriptor] < at;
+      keys[left] = key;
+      spare[right] = key;
+      left += is_left;
+      right += !is_left;
+    }
+    std::copy_n(spare, right, keys + left);
+    return left;
   }
 
   void fill_leaves(const Buffer<float>& descriptors, const Buffer<int32_t>& numbers, const Buffer<int32_t>& order) {

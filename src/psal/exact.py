@@ -10,6 +10,7 @@ from psal.ops import reference
 from psal.ops.reference import NORM_EPSILON, Similarity
 
 CHUNK_ELEMENTS = 2**24  # scores held at once: 64 MB in float32
+BLOCK = 64
 
 
 def exact_index(
@@ -34,12 +35,32 @@ def exact_index(
             if query_mask is not None:
                 queries = queries[query_mask[b].flatten()]
             key_patches = patches(key[b], patch_size, padding_mode, keys)  # [M, d]
+            sane = bool(key_patches.square().sum().isfinite())
             rows = max(1, CHUNK_ELEMENTS // max(len(keys), math.prod(patch_size) * query.shape[1]))
             for chunk in queries.split(rows):
                 query_patches = patches(query[b], patch_size, padding_mode, chunk)  # [n, d]
                 scores = pair_scores(query_patches, key_patches, similarity)  # [n, M]
-                index[b, :, chunk] = keys[scores.topk(neighbors, dim=1).indices].T
+                if not sane:  # topk takes NaN for the largest of all
+                    scores = scores.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
+                index[b, :, chunk] = keys[top(scores, neighbors)].T
         return index.reshape(query.shape[0], neighbors, *sq)
+
+
+def top(scores: Tensor, count: int) -> Tensor:
+    """Positions ``(n, count)`` of the largest of each row, in any order.
+
+    The maxima of blocks are compared first, because topk over whole rows takes longer than the products.
+    """
+    rows, columns = scores.shape
+    whole = columns // BLOCK * BLOCK
+    if whole // BLOCK < count or columns < 4 * BLOCK:
+        return scores.topk(count, dim=1).indices
+    blocks = scores[:, :whole].reshape(rows, -1, BLOCK)
+    best = blocks.amax(2).topk(count, dim=1).indices  # the k best lie in the k blocks with the largest maxima
+    inside = (best[:, :, None] * BLOCK + torch.arange(BLOCK, device=scores.device)).flatten(1)
+    rest = torch.arange(whole, columns, device=scores.device).expand(rows, -1)
+    candidates = torch.cat([inside, rest], 1)
+    return candidates.gather(1, scores.gather(1, candidates).topk(count, dim=1).indices)
 
 
 def patches(x: Tensor, patch_size: Sequence[int], padding_mode: str, at: Tensor) -> Tensor:

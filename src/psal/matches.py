@@ -14,7 +14,7 @@ class Matches(NamedTuple):
         score: ``(B, k, *Sq)``, best first; carries gradients to query and key.
     """
 
-    index: Tensor
+    index: Tensor  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     score: Tensor
 
 
