@@ -37,10 +37,13 @@ class Tree {
         even = add_pair<Similarity::l2, float>(even, broadcast(q[d]), load(keys + d * w));
         odd = add_pair<Similarity::l2, float>(odd, broadcast(q[d + 1]), load(keys + (d + 1) * w));
       };
+      const auto so_far = [&] {  // finite, so that without a limit every key counts
+        return smaller<float>(even + odd, broadcast(std::numeric_limits<float>::max()));
+      };
       for (int d = 0; d < kFirst; d += 2) add(d);
-      if (!lanes_below(even + odd, limit())) continue;
+      if (!lanes_below(so_far(), limit())) continue;
       for (int d = kFirst; d < kDescriptor; d += 2) add(d);
-      const Lanes<float> distance = smaller<float>(even + odd, broadcast(std::numeric_limits<float>::max()));
+      const Lanes<float> distance = so_far();
       const int32_t* numbers = numbers_.get() + block * w;
       for (uint32_t close = lanes_below(distance, limit()); close; close &= close - 1) {
         const int lane = __builtin_ctz(close);

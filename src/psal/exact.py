@@ -34,12 +34,14 @@ def exact_index(
                 keys = keys[key_mask[b].flatten()]
             if query_mask is not None:
                 queries = queries[query_mask[b].flatten()]
-            key_patches = patches(key[b], patch_size, padding_mode, keys)  # [M, d]
+            key_view = patch_view(key[b], patch_size, padding_mode)
+            key_patches, bias = rankable(patch_rows(key_view, key.shape[2:], keys), similarity)  # [M, d]
+            query_view = patch_view(query[b], patch_size, padding_mode)
             sane = bool(key_patches.square().sum().isfinite())
             rows = max(1, CHUNK_ELEMENTS // max(len(keys), math.prod(patch_size) * query.shape[1]))
-            for chunk in queries.split(rows):
-                query_patches = patches(query[b], patch_size, padding_mode, chunk)  # [n, d]
-                scores = pair_scores(query_patches, key_patches, similarity)  # [n, M]
+            for chunk in torch.split(queries, rows):
+                query_patches = patch_rows(query_view, sq, chunk)  # [n, d]
+                scores = pair_scores(query_patches, key_patches, bias, similarity)  # [n, M]
                 if not sane:  # topk takes NaN for the largest of all
                     scores = scores.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
                 index[b, :, chunk] = keys[top(scores, neighbors)].T
@@ -63,24 +65,31 @@ def top(scores: Tensor, count: int) -> Tensor:
     return candidates.gather(1, scores.gather(1, candidates).topk(count, dim=1).indices)
 
 
-def patches(x: Tensor, patch_size: Sequence[int], padding_mode: str, at: Tensor) -> Tensor:
-    """Patches of a map ``(C, *S)`` around flat positions ``(n,)``, as rows ``(n, d)``."""
+def patch_view(x: Tensor, patch_size: Sequence[int], padding_mode: str) -> Tensor:
+    """All patches of a map ``(C, *S)``, as a view ``(*S, *patch_size, C)``."""
     padded = reference.pad(x[None], patch_size, padding_mode)[0]
     for axis, side in enumerate(patch_size, start=1):
-        padded = padded.unfold(axis, side, 1)  # [C, *S, *patch_size]
-    centre = torch.unravel_index(at, x.shape[1:])
-    return padded[(slice(None), *centre)].movedim(0, -1).flatten(1)
+        padded = padded.unfold(axis, side, 1)
+    return padded.movedim(0, -1)
 
 
-def pair_scores(query_patches: Tensor, key_patches: Tensor, similarity: Similarity) -> Tensor:
-    """Scores ``(n, M)`` of all pairs, up to a constant for each query."""
-    if similarity == "l2":  # −‖q − k‖² = 2 q·k − ‖k‖² − ‖q‖², and the last is the same for all keys
-        return torch.addmm(key_patches.square().sum(1)[None], query_patches, key_patches.T, beta=-1, alpha=2)
-    if similarity == "dot":
-        return query_patches @ key_patches.T
+def patch_rows(view: Tensor, grid: Sequence[int], at: Tensor) -> Tensor:
+    """The patches around flat positions ``(n,)`` of the grid, as rows ``(n, d)``."""
+    rows: Tensor = view[torch.unravel_index(at, tuple(grid))]
+    return rows.flatten(1)
+
+
+def rankable(key_patches: Tensor, similarity: Similarity) -> tuple[Tensor, Tensor | None]:
+    """Keys and a bias for each, so that ``query @ keys.T + bias`` ranks them as the similarity does."""
+    if similarity == "l2":  # −‖q − k‖² = 2 (q·k − ‖k‖² / 2) − ‖q‖², and the last is the same for all keys
+        return key_patches, key_patches.square().sum(1) / -2
     if similarity == "cosine":
-        norm = key_patches.norm(dim=1, keepdim=True).clamp_min(NORM_EPSILON)
-        return query_patches @ (key_patches / norm).T
-    assert callable(similarity)
-    pairs = [similarity(q[None].expand_as(key_patches), key_patches) for q in query_patches]
-    return torch.stack(pairs)
+        return key_patches / key_patches.norm(dim=1, keepdim=True).clamp_min(NORM_EPSILON), None
+    return key_patches, None
+
+
+def pair_scores(query_patches: Tensor, keys: Tensor, bias: Tensor | None, similarity: Similarity) -> Tensor:
+    """What all pairs are ranked by, ``(n, M)``."""
+    if callable(similarity):
+        return torch.stack([similarity(q[None].expand_as(keys), keys) for q in query_patches.unbind()])
+    return query_patches @ keys.T if bias is None else torch.addmm(bias, query_patches, keys.T)

@@ -60,7 +60,18 @@ def patch_match(
     torch.Size([1, 2, 20, 30])
     """
     matches = _search(
-        query, key, patch_size, neighbors, iterations, similarity, init, key_mask, query_mask, padding_mode, seed, backend
+        query,
+        key,
+        patch_size,
+        neighbors,
+        iterations,
+        similarity,
+        init,
+        key_mask,
+        query_mask,
+        padding_mode,
+        seed,
+        backend,
     )
     return Matches(matches.index, matches.score.to(torch.promote_types(query.dtype, key.dtype)))
 
@@ -199,7 +210,18 @@ def patch_attention(
     if key.shape[2:] != value.shape[2:]:
         raise ValueError(f"key and value must be on one grid, got {tuple(key.shape)} and {tuple(value.shape)}")
     matches = _search(
-        query, key, patch_size, neighbors, iterations, similarity, init, key_mask, query_mask, padding_mode, seed, backend
+        query,
+        key,
+        patch_size,
+        neighbors,
+        iterations,
+        similarity,
+        init,
+        key_mask,
+        query_mask,
+        padding_mode,
+        seed,
+        backend,
     )
     out = _gather(matches, value, patch_size if aggregate else None, temperature, backend)
     if not return_matches:

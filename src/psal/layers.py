@@ -153,7 +153,8 @@ class PatchAttentionBlock(nn.Module):
             query_mask=None if query_mask is None else query_mask.repeat_interleave(self.heads, 0),
         )
         merged = attended.reshape(x.shape[0], -1, *x.shape[2:])
-        return x + self.out(merged)
+        out: Tensor = x + self.out(merged)
+        return out
 
     def _split(self, x: Tensor) -> Tensor:
         return x.reshape(x.shape[0] * self.heads, x.shape[1] // self.heads, *x.shape[2:])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from psal.ops import flops as flops  # registers the formulas
 from psal.ops import native, reference
 from psal.ops.reference import Similarity
 
@@ -73,13 +74,13 @@ def score(
 
 def attend(index: Tensor, score: Tensor, value: Tensor, temperature: float, backend: str) -> Tensor:
     """Softmax over the neighbours, times their values."""
-    module = native if backend == "native" else reference
-    return module.attend(index, score, value, temperature)
+    run = native.attend if backend == "native" else reference.attend
+    return run(index, score, value, temperature)
 
 
 def aggregate(
     index: Tensor, score: Tensor, value: Tensor, patch_size: Sequence[int], temperature: float, backend: str
 ) -> Tensor:
     """The same over the neighbours of all pixels of a patch, shifted back."""
-    module = native if backend == "native" else reference
-    return module.aggregate(index, score, value, patch_size, temperature)
+    run = native.aggregate if backend == "native" else reference.aggregate
+    return run(index, score, value, patch_size, temperature)

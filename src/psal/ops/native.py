@@ -13,7 +13,7 @@ def _load() -> None:
     spec = importlib.util.find_spec("psal._C")
     if spec is None or spec.origin is None:
         raise ImportError("psal was installed without its compiled part: install it again with `pip install .`")
-    torch.ops.load_library(spec.origin)
+    torch.ops.load_library(spec.origin)  # type: ignore[no-untyped-call]
 
 
 _load()
@@ -64,9 +64,7 @@ def attend(index: Tensor, score: Tensor, value: Tensor, temperature: float) -> T
     return aggregate(index, score, value, (1,) * (value.ndim - 2), temperature)
 
 
-def aggregate(
-    index: Tensor, score: Tensor, value: Tensor, patch_size: Sequence[int], temperature: float
-) -> Tensor:
+def aggregate(index: Tensor, score: Tensor, value: Tensor, patch_size: Sequence[int], temperature: float) -> Tensor:
     """The same over the neighbours of all pixels of a patch, shifted back."""
     out: Tensor = torch.ops.psal.attend(index, score, value, patch_size, temperature)[0]
     return out
@@ -87,24 +85,20 @@ def simd_path(name: str) -> Iterator[None]:
         torch.ops.psal.set_simd_path(before)
 
 
-@torch.library.register_fake("psal::search")
 def _search_fake(query: Tensor, key: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:
     neighbors = arguments[5]
     shape = (query.shape[0], neighbors, *query.shape[2:])
     return query.new_empty(shape, dtype=torch.int64), query.new_empty(shape)
 
 
-@torch.library.register_fake("psal::score")
 def _score_fake(query: Tensor, key: Tensor, index: Tensor, *arguments: Any) -> Tensor:
     return query.new_empty(index.shape)
 
 
-@torch.library.register_fake("psal::score_backward")
 def _score_backward_fake(grad: Tensor, query: Tensor, key: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:
     return query.new_empty(query.shape), key.new_empty(key.shape)
 
 
-@torch.library.register_fake("psal::attend")
 def _attend_fake(
     index: Tensor, score: Tensor, value: Tensor, patch_size: Sequence[int], temperature: float
 ) -> tuple[Tensor, Tensor]:
@@ -112,7 +106,6 @@ def _attend_fake(
     return value.new_empty((*value.shape[:2], *grid)), score.new_empty((index.shape[0], 1, *grid))
 
 
-@torch.library.register_fake("psal::attend_backward")
 def _attend_backward_fake(
     grad: Tensor, index: Tensor, score: Tensor, value: Tensor, *arguments: Any
 ) -> tuple[Tensor, Tensor]:
@@ -158,6 +151,11 @@ def _attend_backward(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Tensor |
     return None, grad_score, grad_value, None, None
 
 
+torch.library.register_fake("psal::search", _search_fake)
+torch.library.register_fake("psal::score", _score_fake)
+torch.library.register_fake("psal::score_backward", _score_backward_fake)
+torch.library.register_fake("psal::attend", _attend_fake)
+torch.library.register_fake("psal::attend_backward", _attend_backward_fake)
 torch.library.register_autograd("psal::search", _search_backward, setup_context=_search_context)
 torch.library.register_autograd("psal::score", _score_backward, setup_context=_score_context)
 torch.library.register_autograd("psal::attend", _attend_backward, setup_context=_attend_context)

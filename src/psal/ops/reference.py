@@ -45,15 +45,6 @@ def search(
         found = score(query, key, candidate.reshape(shape), patch_size, similarity, padding_mode)
         return found.flatten(2).nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
 
-    def keep_best(candidate: Tensor, valid: Tensor) -> None:  # both [B, N]
-        """Insert the candidate where it beats the worst neighbour and is not there yet."""
-        nonlocal index, best
-        valid = valid & ~(index == candidate[:, None]).any(1)
-        found = score_of(candidate.where(valid, -1)[:, None])  # [B, 1, N]
-        best, order = torch.cat([best, found], 1).sort(dim=1, descending=True, stable=True)
-        best, order = best[:, :neighbors], order[:, :neighbors]
-        index = torch.cat([index, candidate[:, None]], 1).gather(1, order)
-
     with torch.no_grad():
         batch = query.shape[0]
         allowed = torch.ones(batch, math.prod(sk), dtype=torch.bool, device=key.device)
@@ -67,6 +58,16 @@ def search(
         index = _random_start(allowed, active, seed, neighbors)  # [B, k, N]
         best, order = score_of(index).sort(dim=1, descending=True, stable=True)
         index = index.gather(1, order)
+
+        def keep_best(candidate: Tensor, valid: Tensor) -> None:  # both [B, N]
+            """Insert the candidate where it beats the worst neighbour and is not there yet."""
+            nonlocal index, best
+            valid = valid & ~(index == candidate[:, None]).any(1)
+            found = score_of(candidate.where(valid, -1)[:, None])  # [B, 1, N]
+            best, order = torch.cat([best, found], 1).sort(dim=1, descending=True, stable=True)
+            best, order = best[:, :neighbors], order[:, :neighbors]
+            index = torch.cat([index, candidate[:, None]], 1).gather(1, order)
+
         if init_index is not None:
             for candidate in init_index.flatten(2).unbind(1):
                 inside = active & (candidate >= 0) & (candidate < allowed.shape[1])
@@ -131,7 +132,7 @@ def score(
     def pair(offset: Sequence[int]) -> tuple[Tensor, Tensor]:
         """The pixel at one offset of each query's patch, and of each of its matches' patches."""
         window = tuple(slice(o, o + s) for o, s in zip(offset, sq, strict=True))
-        q = queries[(..., *window)].flatten(2)[:, :, None]  # [B, C, 1, N]
+        q = queries[:, :, *window].flatten(2)[:, :, None]  # [B, C, 1, N]
         at = _flatten([t + o for t, o in zip(target, offset, strict=True)], padded)
         return q, _gather(keys.flatten(2), at)  # [B, C, m, N]
 
@@ -168,9 +169,7 @@ def attend(index: Tensor, score: Tensor, value: Tensor, temperature: float) -> T
     return (weight[:, None] * values).sum(2).reshape(*value.shape[:2], *index.shape[2:])
 
 
-def aggregate(
-    index: Tensor, score: Tensor, value: Tensor, patch_size: Sequence[int], temperature: float
-) -> Tensor:
+def aggregate(index: Tensor, score: Tensor, value: Tensor, patch_size: Sequence[int], temperature: float) -> Tensor:
     """Softmax over the k neighbours of every pixel in the patch window, shifted back."""
     sq, sk = index.shape[2:], value.shape[2:]
     grid = _grid(sq, index.device)
@@ -250,11 +249,7 @@ def _sum_over(term: Callable[..., Tensor], offsets: list[tuple[int, ...]]) -> Te
     recompute = torch.is_grad_enabled()
     total: Tensor | None = None
     for offset in offsets:
-        part = (
-            checkpoint(term, *offset, use_reentrant=False, preserve_rng_state=False)
-            if recompute
-            else term(*offset)
-        )
+        part = checkpoint(term, *offset, use_reentrant=False, preserve_rng_state=False) if recompute else term(*offset)
         total = part if total is None else total + part
     assert total is not None
     return total

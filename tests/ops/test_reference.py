@@ -1,0 +1,136 @@
+"""The oracle against code that is even plainer: torch's own padding and unfolding, and loops over pixels."""
+
+import itertools
+import math
+
+import pytest
+import torch
+from maps import dense_scores, gradients, normal_map, random_mask, random_matches, whole_map
+from tolerances import assert_all_close, assert_close, assert_same_bits
+from torch import Tensor
+
+import psal
+from psal.ops import reference
+
+
+@pytest.mark.parametrize("similarity", ["l2", "dot", "cosine"])
+@pytest.mark.parametrize("patch_size", [1, 3, 5])
+def test_scores_are_those_of_unfolded_patches(similarity: str, patch_size: int) -> None:
+    query = normal_map(2, 3, 6, 5, dtype=torch.float64, seed=1)
+    key = normal_map(2, 3, 4, 7, dtype=torch.float64, seed=2)
+    index = random_matches(2, 4, (6, 5), (4, 7)).index
+    expected = dense_scores(query, key, patch_size, similarity).mT.gather(1, index.flatten(2)).reshape(index.shape)
+    actual = reference.score(query, key, index, (patch_size, patch_size), similarity, "replicate")
+    assert_close(actual, expected)
+
+
+@pytest.mark.parametrize(
+    ("padding_mode", "mode"), [("replicate", "replicate"), ("reflect", "reflect"), ("zeros", "constant")]
+)
+def test_padding_is_that_of_torch(padding_mode: str, mode: str) -> None:
+    x = normal_map(1, 2, 6, 7)
+    expected = torch.nn.functional.pad(x, (3, 3, 1, 1), mode=mode)
+    assert_same_bits(reference.pad(x, (3, 7), padding_mode), expected)
+
+
+def test_reflection_goes_on_where_the_patch_is_larger_than_the_image() -> None:
+    x = torch.tensor([[[0.0, 1.0, 2.0]]])
+    padded = reference.pad(x, (11,), "reflect")
+    assert padded.flatten().tolist() == [1, 0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 1]
+
+
+def test_reflecting_a_single_pixel_repeats_it() -> None:
+    assert reference.pad(torch.full((1, 1, 1), 3.0), (5,), "reflect").flatten().tolist() == [3.0] * 5
+
+
+def aggregate_by_loops(index: Tensor, score: Tensor, value: Tensor, side: int, temperature: float) -> Tensor:
+    """Aggregation of one image ``(1, Cv, H, W)`` as its definition says it, pixel by pixel."""
+    neighbors, height, width = index.shape[1:]
+    key_height, key_width = value.shape[2:]
+    half = side // 2
+    out = torch.zeros(1, value.shape[1], height, width, dtype=value.dtype)
+    for y, x in itertools.product(range(height), range(width)):
+        logits, values = [], []
+        for dy, dx, n in itertools.product(range(-half, half + 1), range(-half, half + 1), range(neighbors)):
+            if not (0 <= y + dy < height and 0 <= x + dx < width) or index[0, n, y + dy, x + dx] < 0:
+                continue
+            row, column = divmod(int(index[0, n, y + dy, x + dx]), key_width)
+            if 0 <= row - dy < key_height and 0 <= column - dx < key_width:
+                logits.append(score[0, n, y + dy, x + dx] / temperature)
+                values.append(value[0, :, row - dy, column - dx])
+        if logits:
+            out[0, :, y, x] = torch.stack(logits).softmax(0) @ torch.stack(values)
+    return out
+
+
+def test_aggregation_and_its_gradients_are_those_of_a_loop_over_the_window() -> None:
+    index, score = random_matches(1, 2, (5, 4), (6, 7))
+    index = index.where(random_mask(1, (5, 4), seed=3), -1)
+    value = normal_map(1, 3, 6, 7, dtype=torch.float64)
+    expected = gradients(lambda s, v: aggregate_by_loops(index, s, v, 3, 0.8), score, value)
+    actual = gradients(lambda s, v: reference.aggregate(index, s, v, (3, 3), 0.8), score, value)
+    assert_all_close(actual, expected, ("output", "score", "value"))
+
+
+def test_attention_is_a_softmax_over_the_neighbors() -> None:
+    index, score = random_matches(1, 3, (4, 5), (3, 6))
+    value = normal_map(1, 2, 3, 6, dtype=torch.float64)
+    values = value[0].flatten(1)[:, index[0]]  # [Cv, k, 4, 5]
+    expected = ((score / 0.5).softmax(1) * values).sum(1)[None]
+    assert_close(reference.attend(index, score, value, 0.5), expected)
+
+
+@pytest.mark.parametrize("neighbors", [1, 3])
+def test_a_callable_similarity_equals_the_named_one(neighbors: int) -> None:
+    query, key = whole_map(1, 2, 9, 7, seed=1), whole_map(1, 2, 8, 11, seed=2)
+
+    def distance(q: Tensor, k: Tensor) -> Tensor:
+        return -(q - k).square().sum(-1)
+
+    named, called = (
+        psal.patch_match(
+            query, key, patch_size=3, neighbors=neighbors, similarity=similarity, init="random", seed=4,
+            iterations=2, backend="reference",
+        )
+        for similarity in ("l2", distance)
+    )  # fmt: skip
+    assert_same_bits(called.index, named.index)
+    assert_same_bits(called.score, named.score)
+
+
+def test_a_callable_similarity_carries_gradients() -> None:
+    query, key = (normal_map(1, 2, 4, 5, dtype=torch.float64, seed=seed) for seed in (1, 2))
+
+    def match(similarity: reference.Similarity, q: Tensor, k: Tensor) -> Tensor:
+        return psal.patch_match(
+            q, k, patch_size=3, similarity=similarity, init="random", seed=4, iterations=1, backend="reference"
+        ).score  # fmt: skip
+
+    called = gradients(lambda q, k: match(lambda a, b: (a * b).sum(-1), q, k), query, key)
+    named = gradients(lambda q, k: match("dot", q, k), query, key)
+    assert_all_close(called, named, ("score", "query", "key"))
+
+
+def test_the_random_search_covers_the_map_and_ends_at_one_pixel() -> None:
+    assert reference.search_radii((5, 12)) == [12, 6, 3, 1]
+
+
+def test_no_two_draws_share_a_random_stream() -> None:
+    """Guards against draws that repeat each other: streams 0 to k belong to the start."""
+    sk, neighbors, iterations = (5, 12), 3, 4
+    streams = [
+        reference.draw_stream(neighbors, iteration, draw, axis, sk)
+        for iteration in range(iterations)
+        for draw in range(len(reference.search_radii(sk)))
+        for axis in range(len(sk))
+    ]
+    assert len(set(streams) | set(range(neighbors + 1))) == len(streams) + neighbors + 1
+
+
+def test_the_start_spreads_over_all_keys() -> None:
+    """Each of the 20 keys should be drawn near the mean of 3 × 4,000 / 20 = 600 times."""
+    image = torch.zeros(1, 1, 4000)
+    start = psal.patch_match(image, torch.zeros(1, 1, 20), init="random", iterations=0, seed=0, backend="reference")
+    counts = start.index.flatten().bincount(minlength=20)
+    assert math.isclose(counts.min(), 600, rel_tol=0.2)
+    assert math.isclose(counts.max(), 600, rel_tol=0.2)
