@@ -18,10 +18,11 @@ void score_for(const ScoreArguments<T>& arguments) {
       for (int64_t query = begin; query < end; ++query) {
         const int64_t key = checked(arguments.index[n * queries + query], keys);
         const int64_t number = comparison.query.frame.number(query);
-        T cost = std::numeric_limits<T>::infinity();
-        if (key >= 0) cost = comparison.template cost<S>(number, comparison.key.frame.number(key));
-        if constexpr (S == Similarity::cosine) cost *= norms[number];
-        arguments.score[n * queries + query] = -cost;
+        T& score = arguments.score[n * queries + query];
+        score = -std::numeric_limits<T>::infinity();
+        if (key < 0) continue;
+        score = -comparison.template cost<S>(number, comparison.key.frame.number(key));
+        if constexpr (S == Similarity::cosine) score *= norms[number];
       }
   });
 }

@@ -5,19 +5,23 @@ void write_matches(const Comparison<T>& comparison, const SearchArguments<T>& ar
   const Problem<T>& problem = arguments.problem;
   const Frame &queries = comparison.query.frame, &keys = comparison.key.frame;
   const int64_t count = queries.shape.count(), k = arguments.neighbors;
+  constexpr T kInfinity = std::numeric_limits<T>::infinity();
   Buffer<T> norms;
   if constexpr (S == Similarity::cosine) norms = inverse_norms(comparison.query, problem.patch);
   for_ranges(count, 1024, [&](int64_t begin, int64_t end) {
     for (int64_t query = begin; query < end; ++query) {
       const Neighbors<T> own = field[query];
       const int64_t number = queries.number(query);
+      const auto final_cost = [&](T cost) { return S == Similarity::cosine ? cost * norms[number] : cost; };
+      if (S == Similarity::cosine && own.at[0] >= 0)  // a norm may overflow, and what is then no number goes last
+        for (int64_t n = 0; n < k; ++n) Neighbors<T>{own.at, own.cost, n + 1}.insert(own.at[n], sortable(final_cost(own.cost[n])));
       for (int64_t n = 0; n < k; ++n) {
-        T cost = own.cost[n];
-        if (own.at[0] < 0) cost = std::numeric_limits<T>::infinity();
-        else if (cost == std::numeric_limits<T>::infinity()) cost = comparison.template cost<S>(number, own.at[n]);
-        if constexpr (S == Similarity::cosine) cost *= norms[number];
-        arguments.index[n * count + query] = own.at[0] < 0 ? -1 : keys.flat(own.at[n]);
-        arguments.score[n * count + query] = -cost;
+        int64_t& index = arguments.index[n * count + query];
+        T& score = arguments.score[n * count + query];
+        index = own.at[0] < 0 ? -1 : keys.flat(own.at[n]);
+        score = -own.cost[n];
+        if (own.at[0] < 0) score = -kInfinity;
+        else if (own.cost[n] == kInfinity) score = -final_cost(comparison.template cost<S>(number, own.at[n]));
       }
     }
   });
