@@ -248,7 +248,7 @@ ROWS: dict[str, Callable[[Bench], None]] = {
 def main() -> None:
     """Measure, print the table, and write it; a complete run also updates the README."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.layer", description=main.__doc__)
-    parser.add_argument("--data", type=Path, required=True, help=f"folder with {frames.LAYOUT}")
+    parser.add_argument("--data", type=Path, required=True, help=f"folder with {frames.LAYOUT}".replace("%", "%%"))
     parser.add_argument("--out", type=Path, help="folder of layer.json and layer.md [results, or build if incomplete]")
     parser.add_argument("--pairs", type=int, help=f"pairs of frames, each of another sequence [{Settings.pairs}]")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), help="measure only these")

@@ -10,7 +10,7 @@ class Attention {
     queries_ = Frame(arguments.query_shape, border_);
     keys_ = Frame(arguments.key_shape, border_);
     links_.fill(arguments.index, queries_, keys_, -kInfinity,
-                [&](int64_t place, int32_t, int64_t) { return arguments.score[place] / arguments.temperature; });
+                [&](int64_t place, int64_t, int64_t) { return arguments.score[place] / arguments.temperature; });
     inside_ = Buffer<uint8_t>(keys_.padded.count(), 0);
     for (int64_t row = 0; row < keys_.shape.rows(); ++row)
       std::fill_n(inside_.get() + keys_.row_start(row), keys_.shape.size[2], uint8_t(1));
@@ -47,13 +47,11 @@ class Attention {
   // Collects the links that pixel x of a row gets from its window; those that leave the key's grid weigh −∞.
   // Returns the log of the mass, Σ e^logit, or +∞ where there is none: nothing weighs anything against that.
   T forward_pixel(const PaddedMap<T>& value, int64_t row, int64_t x, T* total) const {
-    const int64_t k = links_.neighbors;
     const int64_t centre[kAxes] = {row / queries_.shape.size[1], row % queries_.shape.size[1], x};
     Terms<T> terms;
     T top = -kInfinity, mass = 0;
     const auto flush = [&] {
-      T highest = top;
-      for (int64_t i = 0; i < terms.count; ++i) highest = std::max(highest, terms.weight[i]);
+      const T highest = std::max(top, largest_weight(terms));
       if (highest > top) {
         const T shrink = std::exp(top - highest);
         mass *= shrink;
@@ -62,25 +60,32 @@ class Attention {
       }
       if (top > -kInfinity) {
         mass += to_exponentials(terms, top);
-        add_weighted(value, terms, total);
+        terms.add_to(value, total);
       }
       terms.count = 0;
     };
-    for_window_rows(centre, arguments_.patch, queries_.shape, [&](int64_t z, int64_t y, int64_t begin, int64_t end) {
-      const int64_t first = (z * queries_.shape.size[1] + y) * queries_.shape.size[2];
-      const int64_t shift = (centre[0] - z) * keys_.stride[0] + (centre[1] - y) * keys_.stride[1] + x;
-      for (int64_t s = begin; s < end; ++s)
-        for (int64_t place = (first + s) * k; place < (first + s + 1) * k; ++place) {
-          const int32_t at = int32_t(links_.at[place] + shift - s);
-          if (!terms.room_for(1)) flush();
-          terms.add(at, inside_[at] ? links_.weight[place] : -kInfinity);
-        }
-    });
+    for_window(links_, centre, arguments_.patch, queries_.shape, keys_,
+               [&](int64_t first, int64_t last, int64_t shift) {
+                 terms.add(first, last, [&](int64_t begin, int64_t end) {
+                   for (int64_t e = begin; e < end; ++e) {
+                     const int32_t at = int32_t(links_.at[e] + shift);
+                     terms.at[terms.count + e - begin] = at;
+                     terms.weight[terms.count + e - begin] = inside_[at] ? links_.weight[e] : -kInfinity;
+                   }
+                 }, flush);
+               });
     flush();
     if (!(mass > 0)) return kInfinity;
     const T scale = 1 / mass;
     for (int64_t c = 0; c < arguments_.channels; ++c) total[c] *= scale;
     return top + std::log(mass);
+  }
+
+  static T largest_weight(Terms<T>& terms) {
+    for (int64_t i = terms.count; i % kWidth<T>; ++i) terms.weight[i] = -kInfinity;
+    Lanes<T> highest = broadcast(-kInfinity);
+    for (int64_t i = 0; i < terms.count; i += kWidth<T>) highest = larger<T>(load(terms.weight + i), highest);
+    return largest<T>(highest);
   }
 
   // Turns logits into e^(logit − top); returns their sum.
@@ -119,61 +124,63 @@ class Attention {
     }
     const PaddedMap<T> value = map_of(arguments_.value, arguments_.key_shape);
     const int64_t width = queries_.shape.size[2], count = queries_.shape.count(), k = links_.neighbors;
-    const Patch& patch = arguments_.patch;
     for_ranges(queries_.shape.rows(), 2, [&](int64_t begin, int64_t end) {
-      Buffer<T> weight(patch.count() + kWidth<T>);
+      Buffer<T> weight(k * arguments_.patch.count() + kWidth<T>, -kInfinity);
       for (int64_t row = begin; row < end; ++row)
         for (int64_t x = 0; x < width; ++x) {
           const int64_t query = row * width + x, number = queries_.row_start(row) + x;
-          for (int64_t n = 0; n < k; ++n)
-            grad_score[n * count + query] = links_.weight[query * k + n] == -kInfinity
-                ? T(0)
-                : score_gradient(grad, value, number, query * k + n, weight.get()) / arguments_.temperature;
+          weigh_uses(number, x, query, weight.get());
+          for (int64_t n = 0; n < k; ++n) {
+            T& gradient = grad_score[n * count + query];
+            gradient = 0;
+            if (links_.weight[query * k + n] == -kInfinity) continue;
+            const T* weights = weight.get() + n * arguments_.patch.count();
+            gradient = score_gradient(grad, value, number, links_.at[query * k + n] + x, weights);
+            gradient /= arguments_.temperature;
+          }
         }
     });
   }
 
-  T score_gradient(const PaddedMap<T>& grad, const PaddedMap<T>& value, int64_t number, int64_t place, T* weight) const {
-    const Patch& patch = arguments_.patch;
-    const T logit = links_.weight[place];
-    const int64_t to = links_.at[place];
-    int64_t t = 0;
-    for_window([&](int64_t z, int64_t y) {
-      const int64_t i = number + z * queries_.stride[0] + y * queries_.stride[1] - patch.radius(2);
-      const int64_t j = to + z * keys_.stride[0] + y * keys_.stride[1] - patch.radius(2);
-      for (int64_t x = 0; x < patch.size[2]; ++x) weight[t++] = inside_[j + x] ? logit - log_mass_[i + x] : -kInfinity;
-    });
-    for (int64_t b = 0; b < t; b += kWidth<T>) store(weight + b, exponential(load(weight + b)));
-    T own = 0;
-    Lanes<T> even{}, odd{};
-    t = 0;
-    const int64_t channels = grad.channels, whole = channels / kWidth<T> * kWidth<T>;
+  // The weight that each of a query's links has in each pixel of the window.
+  void weigh_uses(int64_t number, int64_t x, int64_t query, T* weight) const {
+    const int64_t side = arguments_.patch.size[2];
+    T* next = weight;
+    for (int64_t place = query * links_.neighbors; place < (query + 1) * links_.neighbors; ++place)
+      for_patch_rows(number, links_.at[place] + x, [&](int64_t i, int64_t j) {
+        for (int64_t e = 0; e < side; ++e)
+          next[e] = inside_[j + e] ? links_.weight[place] - log_mass_[i + e] : -kInfinity;
+        next += side;
+      });
+    for (T* at = weight; at < next; at += kWidth<T>) store(at, exponential(load(at)));
+  }
+
+  T score_gradient(const PaddedMap<T>& grad, const PaddedMap<T>& value, int64_t number, int64_t to,
+                   const T* weight) const {
+    const int64_t channels = grad.channels, whole = channels / kWidth<T> * kWidth<T>, side = arguments_.patch.size[2];
     const Bits<T> tail = first_lanes<T>(channels - whole);
-    for_window([&](int64_t z, int64_t y) {
-      const int64_t i = number + z * queries_.stride[0] + y * queries_.stride[1] - patch.radius(2);
-      const int64_t j = to + z * keys_.stride[0] + y * keys_.stride[1] - patch.radius(2);
-      for (int64_t x = 0; x < patch.size[2]; ++x, ++t) {
-        own += weight[t] * along_out_[i + x];
-        const T *g = grad.pixel(i + x), *v = value.pixel(j + x);
-        for (int64_t c = 0; c < whole; c += kWidth<T>) {
-          even += weight[t] * (load(g + c) * load(v + c));
-          std::swap(even, odd);
-        }
-        if (whole < channels) {
-          even += weight[t] * masked<T>(load(g + whole) * load(v + whole), tail);
-          std::swap(even, odd);
-        }
+    T own = 0;
+    Lanes<T> total[2] = {};
+    for_patch_rows(number, to, [&](int64_t i, int64_t j) {
+      const T *g = grad.pixel(i), *v = value.pixel(j);
+      for (int64_t e = 0; e < side; ++e, g += channels, v += channels) {
+        own += weight[e] * along_out_[i + e];
+        for (int64_t c = 0; c < whole; c += kWidth<T>) total[e % 2] += weight[e] * (load(g + c) * load(v + c));
+        if (whole < channels) total[e % 2] += weight[e] * masked<T>(load(g + whole) * load(v + whole), tail);
       }
+      weight += side;
     });
-    return sum<T>(even + odd) - own;
+    return sum<T>(total[0] + total[1]) - own;
   }
 
-  // Rows of the patch window, relative to its centre.
+  // Rows of the patches around a query and a key: body(number of the first pixel of one, and of the other).
   template <typename Body>
-  void for_window(const Body& body) const {
+  void for_patch_rows(int64_t query, int64_t key, const Body& body) const {
     const Patch& patch = arguments_.patch;
     for (int64_t z = -patch.radius(0); z <= patch.radius(0); ++z)
-      for (int64_t y = -patch.radius(1); y <= patch.radius(1); ++y) body(z, y);
+      for (int64_t y = -patch.radius(1); y <= patch.radius(1); ++y)
+        body(query + z * queries_.stride[0] + y * queries_.stride[1] - patch.radius(2),
+             key + z * keys_.stride[0] + y * keys_.stride[1] - patch.radius(2));
   }
 
   // Key y was read by pixel s + e for each link s → y − e.
@@ -195,19 +202,19 @@ class Attention {
     Terms<T> terms;
     const auto flush = [&] {
       to_exponentials(terms, T(0));
-      add_weighted(grad, terms, total);
+      terms.add_to(grad, total);
       terms.count = 0;
     };
-    for_window_rows(centre, arguments_.patch, keys_.shape, [&](int64_t z, int64_t y, int64_t begin, int64_t end) {
-      const int64_t first = (z * keys_.shape.size[1] + y) * keys_.shape.size[2];
-      const int64_t shift = (centre[0] - z) * queries_.stride[0] + (centre[1] - y) * queries_.stride[1] + x;
-      for (int64_t m = begin; m < end; ++m)
-        for (int32_t a = arrivals.start[first + m]; a < arrivals.start[first + m + 1]; ++a) {
-          const int32_t i = int32_t(arrivals.from[a] + shift - m);
-          if (!terms.room_for(1)) flush();
-          terms.add(i, arrivals.weight[a] - log_mass_[i]);
-        }
-    });
+    for_window(arrivals, centre, arguments_.patch, keys_.shape, queries_,
+               [&](int64_t first, int64_t last, int64_t shift) {
+                 terms.add(first, last, [&](int64_t begin, int64_t end) {
+                   for (int64_t e = begin; e < end; ++e) {
+                     const int32_t at = int32_t(arrivals.at[e] + shift);
+                     terms.at[terms.count + e - begin] = at;
+                     terms.weight[terms.count + e - begin] = arrivals.weight[e] - log_mass_[at];
+                   }
+                 }, flush);
+               });
     flush();
   }
 

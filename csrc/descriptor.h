@@ -4,6 +4,12 @@
 
 constexpr int kDescriptor = 16;
 
+inline double square_of(const double* x, int64_t size) {
+  double square = 0;
+  for (int64_t i = 0; i < size; ++i) square += x[i] * x[i];
+  return square;
+}
+
 // The `count` leading eigenvectors of a symmetric matrix, as rows, by orthogonal iteration.
 inline Buffer<float> principal_directions(const Buffer<double>& matrix, int64_t size, int64_t count) {
   constexpr int kIterations = 12;
@@ -21,15 +27,15 @@ inline Buffer<float> principal_directions(const Buffer<double>& matrix, int64_t 
     }
     for (int64_t r = 0; r < count; ++r) {
       double* row = rows.get() + r * size;
+      const double before = square_of(row, size);
       for (int64_t s = 0; s < r; ++s) {
         const double* other = rows.get() + s * size;
         double along = 0;
         for (int64_t i = 0; i < size; ++i) along += row[i] * other[i];
         for (int64_t i = 0; i < size; ++i) row[i] -= along * other[i];
       }
-      double square = 0;
-      for (int64_t i = 0; i < size; ++i) square += row[i] * row[i];
-      const double scale = square > 1e-30 && square < 1e300 ? 1 / std::sqrt(square) : 0;
+      const double square = square_of(row, size);  // what is left may be rounding errors: then there is nothing more
+      const double scale = square > 1e-18 * before && square < 1e300 ? 1 / std::sqrt(square) : 0;
       for (int64_t i = 0; i < size; ++i) row[i] *= scale;
     }
   }

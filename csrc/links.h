@@ -9,7 +9,8 @@ inline int64_t checked(int64_t index, int64_t keys) {
   return index;
 }
 
-// Link n of query i at place i · k + n: where it leads, as a padded number, and its weight.
+// Link n of query i at place i · k + n: where it leads, as a padded number less the query's column, and its weight.
+// Moved along with its query to a pixel in column x, a link leads to at + x: the same for a whole row of them.
 template <typename T>
 struct Links {
   Buffer<int32_t> at;
@@ -18,31 +19,37 @@ struct Links {
 
   Links(int64_t queries, int64_t neighbors_) : at(queries * neighbors_), weight(queries * neighbors_), neighbors(neighbors_) {}
 
-  // weight_of(place, n, i) is called for every link there is; others get `absent`.
+  // weight_of(place in index, number of the key, i) is called for every link there is; others get `absent`.
   template <typename Weight>
   void fill(const int64_t* index, const Frame& queries, const Frame& keys, T absent, const Weight& weight_of) {
-    const int64_t count = queries.shape.count(), all = keys.shape.count();
-    for_ranges(count, 2048, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i)
-        for (int64_t n = 0; n < neighbors; ++n) {
-          const int64_t key = checked(index[n * count + i], all), place = i * neighbors + n;
-          at[place] = int32_t(key < 0 ? keys.origin : keys.number(key));
-          weight[place] = key < 0 ? absent : weight_of(n * count + i, at[place], i);
+    const int64_t width = queries.shape.size[2], count = queries.shape.count(), all = keys.shape.count();
+    for_ranges(queries.shape.rows(), kRowsPerTask, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row)
+        for (int64_t x = 0; x < width; ++x) {
+          const int64_t i = row * width + x;
+          for (int64_t n = 0; n < neighbors; ++n) {
+            const int64_t key = checked(index[n * count + i], all);
+            const int64_t number = key < 0 ? keys.origin : keys.number(key);
+            at[i * neighbors + n] = int32_t(number - x);
+            weight[i * neighbors + n] = key < 0 ? absent : weight_of(n * count + i, number, i);
+          }
         }
     });
   }
+
+  int64_t first(int64_t query) const { return query * neighbors; }
 };
 
-// The links that arrive at each key, ordered by query.
+// The links that arrive at each key, ordered by query: where each comes from, less the key's column.
 template <typename T>
 struct Arrivals {
-  Buffer<int32_t> start;  // of key j's links, by its flat number
-  Buffer<int32_t> from;   // padded number of the query
+  Buffer<int32_t> start;
+  Buffer<int32_t> at;
   Buffer<T> weight;
 
   Arrivals(const int64_t* index, const Links<T>& links, const Frame& queries, const Frame& keys)
-      : start(keys.shape.count() + 2, 0), from(links.at.size()), weight(links.at.size()) {
-    const int64_t count = queries.shape.count(), k = links.neighbors;
+      : start(keys.shape.count() + 2, 0), at(links.at.size()), weight(links.at.size()) {
+    const int64_t count = queries.shape.count(), k = links.neighbors, width = uint32_t(keys.shape.size[2]);
     // Counted two places on, summed, and filled one place on: then each start has moved to where it belongs.
     for (int64_t place = 0; place < count * k; ++place)
       if (index[place] >= 0) ++start[index[place] + 2];
@@ -53,59 +60,77 @@ struct Arrivals {
         const int64_t key = index[n * count + i];
         if (key < 0) continue;
         const int32_t to = start[key + 1]++;
-        from[to] = number;
+        at[to] = number - int32_t(uint32_t(key) % uint32_t(width));
         weight[to] = links.weight[i * k + n];
       }
     }
   }
+
+  int64_t first(int64_t key) const { return start[key]; }
 };
 
-// The pixels of a window around `centre` that lie in the grid, row by row: body(z, y, first x, end x).
-template <typename Body>
-inline void for_window_rows(const int64_t (&centre)[kAxes], const Patch& patch, const Shape& grid, const Body& body) {
+// The links of the window around `centre`, row by row: body(first, last, shift), where link e of the row, moved to
+// the centre, leads to at[e] + shift in the frame `to`.
+template <typename Entries, typename Body>
+inline void for_window(const Entries& entries, const int64_t (&centre)[kAxes], const Patch& patch, const Shape& grid,
+                       const Frame& to, const Body& body) {
   int64_t low[kAxes], high[kAxes];
   for (int axis = 0; axis < kAxes; ++axis) {
     low[axis] = std::max<int64_t>(0, centre[axis] - patch.radius(axis));
-    high[axis] = std::min(grid.size[axis] - 1, centre[axis] + patch.radius(axis));
+    high[axis] = std::min(grid.size[axis], centre[axis] + patch.radius(axis) + 1);
   }
-  for (int64_t z = low[0]; z <= high[0]; ++z)
-    for (int64_t y = low[1]; y <= high[1]; ++y)
-      if (low[2] <= high[2]) body(z, y, low[2], high[2] + 1);
+  if (low[2] >= high[2]) return;
+  for (int64_t z = low[0]; z < high[0]; ++z)
+    for (int64_t y = low[1]; y < high[1]; ++y) {
+      const int64_t row = (z * grid.size[1] + y) * grid.size[2];
+      const int64_t shift = (centre[0] - z) * to.stride[0] + (centre[1] - y) * to.stride[1] + centre[2];
+      body(entries.first(row + low[2]), entries.first(row + high[2]), shift);
+    }
+}
+
+// sum[c] += Σ weight · map[at][c] over a row of terms, for the lanes of channels that start at base.
+template <typename T>
+inline void add_terms(const T* base, int64_t channels, const int32_t* at, const T* weight, int64_t count,
+                      Lanes<T> (&sum)[4]) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4)
+    for (int j = 0; j < 4; ++j) sum[j] += weight[i + j] * load(base + at[i + j] * channels);
+  for (; i < count; ++i) sum[i % 4] += weight[i] * load(base + at[i] * channels);
+}
+
+// total[c] += sum[c], as many as there are channels.
+template <typename T>
+inline void add_lanes(T* total, int64_t channels, const Lanes<T> (&sum)[4]) {
+  const Lanes<T> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+  if (channels >= kWidth<T>) store(total, load(total) + all);
+  else for (int64_t lane = 0; lane < channels; ++lane) total[lane] += all[lane];
 }
 
 // Terms of a sum, collected so that they can be worked on many at once.
 template <typename T>
 struct Terms {
   static constexpr int64_t kCapacity = 1024;
-  int32_t at[kCapacity + kWidth<T>];
+  int32_t at[kCapacity];
   alignas(64) T weight[kCapacity + kWidth<T>];
   int64_t count = 0;
 
-  bool room_for(int64_t more) const { return count + more <= kCapacity; }
-  void add(int32_t where, T its_weight) {
-    at[count] = where;
-    weight[count++] = its_weight;
+  // Calls fill(first, last) for parts that fit, and flush whenever the terms are full.
+  template <typename Fill, typename Flush>
+  void add(int64_t first, int64_t last, const Fill& fill, const Flush& flush) {
+    while (first < last) {
+      if (count == kCapacity) flush();
+      const int64_t end = std::min(last, first + kCapacity - count);
+      fill(first, end);
+      count += end - first;
+      first = end;
+    }
+  }
+
+  void add_to(const PaddedMap<T>& map, T* total) const {
+    for (int64_t channel = 0; channel < map.channels; channel += kWidth<T>) {
+      Lanes<T> sum[4] = {};
+      add_terms(map.data.get() + channel, map.channels, at, weight, count, sum);
+      add_lanes(total + channel, map.channels - channel, sum);
+    }
   }
 };
-
-// total[c] += Σ weight · map[at][c]
-template <typename T>
-inline void add_weighted(const PaddedMap<T>& map, const Terms<T>& terms, T* total) {
-  constexpr int w = kWidth<T>;
-  for (int64_t channel = 0; channel < map.channels; channel += w) {
-    const T* base = map.data.get() + channel;
-    Lanes<T> a{}, b{}, c{}, d{};
-    int64_t i = 0;
-    for (; i + 4 <= terms.count; i += 4) {
-      a += terms.weight[i] * load(base + terms.at[i] * map.channels);
-      b += terms.weight[i + 1] * load(base + terms.at[i + 1] * map.channels);
-      c += terms.weight[i + 2] * load(base + terms.at[i + 2] * map.channels);
-      d += terms.weight[i + 3] * load(base + terms.at[i + 3] * map.channels);
-    }
-    for (; i < terms.count; ++i) a += terms.weight[i] * load(base + terms.at[i] * map.channels);
-    const Lanes<T> all = (a + b) + (c + d);
-    const int64_t lanes = std::min<int64_t>(w, map.channels - channel);
-    if (lanes == w) store(total + channel, load(total + channel) + all);
-    else for (int64_t lane = 0; lane < lanes; ++lane) total[channel + lane] += all[lane];
-  }
-}

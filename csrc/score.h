@@ -66,10 +66,10 @@ class ScoreGradient {
     if (problem_.similarity == Similarity::cosine) {
       const Buffer<T> q = inverse_norms(map_of(problem_.query, problem_.query_shape), problem_.patch);
       const Buffer<T> k = inverse_norms(map_of(problem_.key, problem_.key_shape), problem_.patch);
-      links_.fill(arguments_.index, queries_, keys_, T(0), [&](int64_t place, int32_t at, int64_t query) {
+      links_.fill(arguments_.index, queries_, keys_, T(0), [&](int64_t place, int64_t key, int64_t query) {
         const T norm = q[queries_.number(query)];
         query_factor_[query] -= grad[place] * arguments_.score[place] * squared_unless_clamped(norm);
-        return grad[place] * norm * k[at];
+        return grad[place] * norm * k[key];
       });
       for (int64_t place = 0; place < count * arguments_.neighbors; ++place)
         if (const int64_t key = arguments_.index[place]; key >= 0)
@@ -77,7 +77,7 @@ class ScoreGradient {
       return;
     }
     const bool l2 = problem_.similarity == Similarity::l2;
-    links_.fill(arguments_.index, queries_, keys_, T(0), [&](int64_t place, int32_t, int64_t query) {
+    links_.fill(arguments_.index, queries_, keys_, T(0), [&](int64_t place, int64_t, int64_t query) {
       if (l2) query_factor_[query] -= 2 * grad[place];
       return l2 ? 2 * grad[place] : grad[place];
     });
@@ -92,44 +92,19 @@ class ScoreGradient {
 
   void to_query() {
     const PaddedMap<T> keys = map_of(problem_.key, problem_.key_shape);
-    const int64_t k = links_.neighbors;
-    write(queries_, query_factor_, problem_.query, arguments_.grad_query,
-          [&](const int64_t(&x)[kAxes], T* total) {
-            Terms<T> terms;
-            for_window_rows(x, problem_.patch, queries_.shape, [&](int64_t z, int64_t y, int64_t begin, int64_t end) {
-              const int64_t first = (z * queries_.shape.size[1] + y) * queries_.shape.size[2];
-              const int64_t row_shift = (x[0] - z) * keys_.stride[0] + (x[1] - y) * keys_.stride[1] + x[2];
-              for (int64_t i = begin; i < end; ++i)
-                for (int64_t n = 0; n < k; ++n) {
-                  if (!terms.room_for(1)) add_weighted(keys, terms, total), terms.count = 0;
-                  terms.add(int32_t(links_.at[(first + i) * k + n] + row_shift - i), links_.weight[(first + i) * k + n]);
-                }
-            });
-            add_weighted(keys, terms, total);
-          });
+    write(links_, queries_, keys, query_factor_, problem_.query, arguments_.grad_query);
   }
 
   void to_key() {
     const PaddedMap<T> queries = map_of(problem_.query, problem_.query_shape);
     const Arrivals<T> arrivals(arguments_.index, links_, queries_, keys_);
-    write(keys_, key_factor_, problem_.key, arguments_.grad_key, [&](const int64_t(&y)[kAxes], T* total) {
-      Terms<T> terms;
-      for_window_rows(y, problem_.patch, keys_.shape, [&](int64_t z, int64_t row, int64_t begin, int64_t end) {
-        const int64_t first = (z * keys_.shape.size[1] + row) * keys_.shape.size[2];
-        const int64_t row_shift = (y[0] - z) * queries_.stride[0] + (y[1] - row) * queries_.stride[1] + y[2];
-        for (int64_t j = begin; j < end; ++j)
-          for (int32_t a = arrivals.start[first + j]; a < arrivals.start[first + j + 1]; ++a) {
-            if (!terms.room_for(1)) add_weighted(queries, terms, total), terms.count = 0;
-            terms.add(int32_t(arrivals.from[a] + row_shift - j), arrivals.weight[a]);
-          }
-      });
-      add_weighted(queries, terms, total);
-    });
+    write(arrivals, keys_, queries, key_factor_, problem_.key, arguments_.grad_key);
   }
 
-  // Collects the gradient on the padded grid, folds it, and adds each pixel's own part, Σ β over its patches.
-  template <typename Collect>
-  void write(const Frame& frame, const Buffer<T>& factor, const View<const T>& own, T* out, const Collect& collect) {
+  // Σ α over the other map's pixels on the padded grid, folded, plus each pixel's own part, Σ β over its patches.
+  template <typename Entries>
+  void write(const Entries& entries, const Frame& frame, const PaddedMap<T>& other, const Buffer<T>& factor,
+             const View<const T>& own, T* out) const {
     const int64_t channels = problem_.channels, width = frame.padded.size[2];
     PaddedMap<T> grad{frame, channels, Buffer<T>(frame.padded.count() * channels)};
     PaddedMap<T> own_factor{frame, 1, Buffer<T>(frame.padded.count())};
@@ -138,30 +113,54 @@ class ScoreGradient {
         for (int64_t x = 0; x < width; ++x) {
           const int64_t at[kAxes] = {row / frame.padded.size[1] - frame.border[0],
                                      row % frame.padded.size[1] - frame.border[1], x - frame.border[2]};
-          T* total = grad.pixel(row * width + x);
-          std::fill_n(total, channels, T(0));
-          collect(at, total);
-          T sum = 0;
-          for_window_rows(at, problem_.patch, frame.shape, [&](int64_t z, int64_t y, int64_t first, int64_t last) {
-            const T* line = factor.get() + (z * frame.shape.size[1] + y) * frame.shape.size[2];
-            for (int64_t i = first; i < last; ++i) sum += line[i];
-          });
-          *own_factor.pixel(row * width + x) = sum;
+          collect(entries, frame.shape, other, at, grad.pixel(row * width + x));
+          *own_factor.pixel(row * width + x) = window_sum(factor, frame.shape, at);
         }
     });
     fold_border(grad, problem_.padding, out);
     grad.data.release();
-    if (problem_.similarity == Similarity::dot) return;
-    const int64_t count = frame.shape.count(), row_width = frame.shape.size[2];
+    if (problem_.similarity != Similarity::dot) add_own_part(own_factor, own, out);
+  }
+
+  template <typename Entries>
+  void collect(const Entries& entries, const Shape& grid, const PaddedMap<T>& other, const int64_t (&at)[kAxes],
+               T* total) const {
+    const int64_t channels = problem_.channels;
+    std::fill_n(total, channels, T(0));
+    for (int64_t channel = 0; channel < channels; channel += kWidth<T>) {
+      Lanes<T> sum[4] = {};
+      for_window(entries, at, problem_.patch, grid, other.frame, [&](int64_t first, int64_t last, int64_t shift) {
+        add_terms(other.data.get() + shift * channels + channel, channels, entries.at.get() + first,
+                  entries.weight.get() + first, last - first, sum);
+      });
+      add_lanes(total + channel, channels - channel, sum);
+    }
+  }
+
+  struct Pixels {  // numbers of pixels as entries, one each
+    int64_t first(int64_t pixel) const { return pixel; }
+  };
+
+  T window_sum(const Buffer<T>& factor, const Shape& grid, const int64_t (&at)[kAxes]) const {
+    T sum = 0;
+    for_window(Pixels(), at, problem_.patch, grid, queries_, [&](int64_t first, int64_t last, int64_t) {
+      for (int64_t i = first; i < last; ++i) sum += factor[i];
+    });
+    return sum;
+  }
+
+  void add_own_part(PaddedMap<T>& factor, const View<const T>& own, T* out) const {
+    const Shape& shape = factor.frame.shape;
+    const int64_t count = shape.count(), width = shape.size[2];
     Buffer<T> folded(count);
-    fold_border(own_factor, problem_.padding, folded.get());
-    for_ranges(frame.shape.rows(), kRowsPerTask, [&](int64_t begin, int64_t end) {
+    fold_border(factor, problem_.padding, folded.get());
+    for_ranges(shape.rows(), kRowsPerTask, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
-        const T* source = own.data + row / frame.shape.size[1] * own.stride[0] + row % frame.shape.size[1] * own.stride[1];
-        for (int64_t c = 0; c < channels; ++c)
-          for (int64_t x = 0; x < row_width; ++x)
-            out[c * count + row * row_width + x] +=
-                folded[row * row_width + x] * source[c * own.channel_stride + x * own.stride[2]];
+        const T* source = own.data + row / shape.size[1] * own.stride[0] + row % shape.size[1] * own.stride[1];
+        for (int64_t c = 0; c < problem_.channels; ++c)
+          for (int64_t x = 0; x < width; ++x)
+            out[c * count + row * width + x] +=
+                folded[row * width + x] * source[c * own.channel_stride + x * own.stride[2]];
       }
     });
   }

@@ -152,5 +152,5 @@ def test_patch_attention_aggregates_on_demand() -> None:
 def test_matches_of_a_larger_key_are_refused(name: str) -> None:
     """Guards against reading beyond the value: the matches must be of a key on the value's grid."""
     matches = random_matches(1, 2, (4, 5), (9, 9))
-    with pytest.raises((ValueError, RuntimeError), match=r"matches\.index must be below the number of keys, 20, got"):
+    with pytest.raises(ValueError, match=r"matches\.index must be below the number of keys, 20, .* got"):
         gather(name, matches, normal_map(1, 2, 4, 5))

@@ -159,11 +159,10 @@ def test_an_empty_batch_gives_empty_matches(init: str) -> None:
     assert matches.index.shape == matches.score.shape == (0, 3, 6, 5)
 
 
-@pytest.mark.parametrize("init", INITS)
-@pytest.mark.parametrize("backend", ["native", "reference"])
+@pytest.mark.parametrize(
+    ("init", "backend"), [*((init, "native") for init in INITS), ("random", "reference"), ("matches", "reference")]
+)
 def test_masked_queries_get_no_match(init: str, backend: str) -> None:
-    if (init, backend) == ("tree", "reference"):
-        pytest.skip("the reference has no tree")
     sq, sk = (9, 8), (7, 11)
     query, key, mask = normal_map(2, 3, *sq), normal_map(2, 3, *sk), random_mask(2, sq)
     matches = psal.patch_match(

@@ -136,7 +136,7 @@ def test_gradients_reach_all_parameters(aggregate: bool) -> None:
     block = trained_block(heads=2, aggregate=aggregate)
     block(normal_map(1, 4, 7, 6)).square().sum().backward()
     without = [name for name, p in block.named_parameters() if p.grad is None or not p.grad.any()]
-    assert without == (["key.bias"] if block.attention.similarity == "dot" else [])
+    assert without == []
 
 
 def test_gradients_reach_the_input_of_a_block() -> None:

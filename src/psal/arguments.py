@@ -39,6 +39,21 @@ def check_same(name: str, x: Tensor, other_name: str, other: Tensor, *, channels
         )
 
 
+def check_device(name: str, x: Tensor, device: torch.device) -> None:
+    if x.device != device:
+        raise ValueError(f"{name} must be on {device}, got {x.device}")
+
+
+def check_index(name: str, index: Tensor, value: Tensor) -> None:
+    """Positions in the value's grid, or −1; looked at in eager mode only."""
+    keys = math.prod(value.shape[2:])
+    if index.numel() == 0 or index.device.type == "meta" or torch.compiler.is_compiling():
+        return
+    low, high = (int(x) for x in index.aminmax())
+    if low < -1 or high >= keys:
+        raise ValueError(f"{name} must be below the number of keys, {keys}, and at least -1, got {low} to {high}")
+
+
 def check_patch_size(patch_size: int | Sequence[int], dimensions: int) -> tuple[int, ...]:
     """Odd positive sides, one a dimension."""
     sides = (patch_size,) * dimensions if isinstance(patch_size, int) else tuple(patch_size)

@@ -131,7 +131,7 @@ def attend(matches: Matches, value: Tensor, *, temperature: float = 1.0) -> Tens
     >>> attend(patch_match(value, value), value, temperature=1e-6).allclose(value)
     True
     """
-    arguments.check_matches("matches", matches)
+    _check_matches(matches, value)
     return _gather(matches, value, None, temperature, None)
 
 
@@ -159,7 +159,7 @@ def aggregate(
     >>> aggregate(patch_match(value, value), value, temperature=1e-6).allclose(value)
     True
     """
-    arguments.check_matches("matches", matches)
+    _check_matches(matches, value)
     return _gather(matches, value, patch_size, temperature, None)
 
 
@@ -249,9 +249,11 @@ def _search(
     backend = _check_backend(query, similarity, backend)
     if isinstance(init, tuple):
         arguments.check_matches("init", init, query.shape)
+        arguments.check_device("init.index", init.index, query.device)
         kind, init_index = "matches", init.index
     else:
-        kind, init_index = init or ("tree" if backend == "native" else "random"), None
+        default = "tree" if backend == "native" else "random"
+        kind, init_index = default if init is None else init, None
         arguments.check_word("init", kind, arguments.INITS)
         if kind == "tree" and backend != "native":
             raise ValueError(f"init='tree' needs the native backend, got backend={backend!r}")
@@ -267,11 +269,19 @@ def _search(
     )  # fmt: skip
 
 
+def _check_matches(matches: Matches, value: Tensor) -> None:
+    """Check matches that come from the caller."""
+    arguments.check_matches("matches", matches)
+    arguments.check_map("value", value)
+    arguments.check_same("matches.index", matches.index, "value", value, channels=False)
+    arguments.check_device("matches.score", matches.score, value.device)
+    arguments.check_index("matches.index", matches.index, value)
+
+
 def _gather(
     matches: Matches, value: Tensor, patch_size: int | Sequence[int] | None, temperature: float, backend: str | None
 ) -> Tensor:
     """:func:`aggregate` over the given patch, or :func:`attend` without one."""
-    arguments.check_map("value", value)
     arguments.check_same("matches.index", matches.index, "value", value, channels=False)
     arguments.check_temperature(temperature)
     backend = _check_backend(value, "l2", backend)

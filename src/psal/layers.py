@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from psal import arguments
@@ -149,12 +150,12 @@ class PatchAttentionBlock(nn.Module):
             self._split(self.query(x)),
             self._split(self.key(reference)),
             self._split(self.value(reference)),
-            key_mask=None if key_mask is None else key_mask.repeat_interleave(self.heads, 0),
-            query_mask=None if query_mask is None else query_mask.repeat_interleave(self.heads, 0),
+            key_mask=None if key_mask is None else torch.cat([key_mask] * self.heads),
+            query_mask=None if query_mask is None else torch.cat([query_mask] * self.heads),
         )
-        merged = attended.reshape(x.shape[0], -1, *x.shape[2:])
-        out: Tensor = x + self.out(merged)
+        out: Tensor = x + self.out(torch.cat(attended.chunk(self.heads), 1))
         return out
 
     def _split(self, x: Tensor) -> Tensor:
-        return x.reshape(x.shape[0] * self.heads, x.shape[1] // self.heads, *x.shape[2:])
+        """Heads as batch elements; chunks rather than a view, which inductor cannot order the strides of."""
+        return torch.cat(x.chunk(self.heads, 1))

@@ -164,7 +164,7 @@ def score(
 def attend(index: Tensor, score: Tensor, value: Tensor, temperature: float) -> Tensor:
     """Softmax over the k neighbours, times their values."""
     absent = index.flatten(2) < 0  # [B, k, N]
-    weight = (score.flatten(2) / temperature).softmax(1).masked_fill(absent, 0)
+    weight = (score.flatten(2).masked_fill(absent, 0) / temperature).softmax(1).masked_fill(absent, 0)
     values = _gather(value.flatten(2), index.flatten(2).clamp_min(0))  # [B, Cv, k, N]
     return (weight[:, None] * values).sum(2).reshape(*value.shape[:2], *index.shape[2:])
 
