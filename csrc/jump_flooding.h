@@ -33,6 +33,9 @@ class JumpFlooding {
     for_ranges(shape.count(), 4096, [&](int64_t begin, int64_t end) {
       for (int64_t query = begin; query < end; ++query) now_[query] = field_.at[query * field_.neighbors];
     });
+    const int64_t first_stream = arguments_.neighbors + 1 + iteration * draws_ * dims_;
+    Buffer<Stream> streams(draws_ * dims_);
+    for (int64_t i = 0; i < draws_ * dims_; ++i) streams[i] = Stream(arguments_.seed, first_stream + i);
     for_ranges(shape.rows(), 2, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row)
         for (int64_t x = 0; x < shape.size[2]; ++x) {
@@ -42,7 +45,7 @@ class JumpFlooding {
           const int64_t number = comparison_.query.frame.row_start(row) + x;
           Neighbors<T> own = field_[query];
           propagate(query, number, at, own, iteration, step);
-          if (step == kJumps - 1) search_at_random(query, number, own, iteration);
+          if (step == kJumps - 1) search_at_random(query, number, own, streams.get());
         }
     });
   }
@@ -67,21 +70,28 @@ class JumpFlooding {
     }
   }
 
-  void search_at_random(int64_t query, int64_t number, Neighbors<T>& own, int64_t iteration) {
-    const Frame& frame = comparison_.key.frame;
+  void search_at_random(int64_t query, int64_t number, Neighbors<T>& own, const Stream* streams) {
     const uint64_t counter = arguments_.first_counter + query;
-    int64_t stream = arguments_.neighbors + 1 + iteration * draws_ * dims_;
+    int32_t next = target(own.at[0], counter, radius_[0], streams);
     for (int draw = 0; draw < draws_; ++draw) {
-      int64_t target = frame.origin;
-      for (int axis = kAxes - dims_; axis < kAxes; ++axis) {
-        const int64_t centre = frame.coordinate(own.at[0], axis);
-        const int64_t low = std::max<int64_t>(0, centre - radius_[draw]);
-        const int64_t high = std::min(frame.shape.size[axis] - 1, centre + radius_[draw]);
-        const int64_t drawn = Stream(arguments_.seed, stream++).below(counter, high - low + 1);
-        target += (low + drawn) * frame.stride[axis];
-      }
-      offer(number, int32_t(target), own);
+      const int32_t key = next, best = own.at[0];
+      const auto draw_next = [&] { return target(own.at[0], counter, radius_[draw + 1], streams + (draw + 1) * dims_); };
+      if (draw + 1 < draws_) comparison_.prefetch(next = draw_next());  // the best will hardly change
+      offer(number, key, own);
+      if (own.at[0] != best && draw + 1 < draws_) next = draw_next();
     }
+  }
+
+  // A random key in the window around another.
+  int32_t target(int32_t centre, uint64_t counter, int64_t radius, const Stream* streams) const {
+    const Frame& frame = comparison_.key.frame;
+    int64_t key = frame.origin;
+    for (int axis = kAxes - dims_; axis < kAxes; ++axis, ++streams) {
+      const int64_t at = frame.coordinate(centre, axis);
+      const int64_t low = std::max<int64_t>(0, at - radius), high = std::min(frame.shape.size[axis] - 1, at + radius);
+      key += (low + streams->below(counter, high - low + 1)) * frame.stride[axis];
+    }
+    return int32_t(key);
   }
 
   void offer(int64_t number, int32_t key, Neighbors<T>& own) {

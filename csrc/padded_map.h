@@ -34,7 +34,7 @@ struct Frame {
     return origin + (row / shape.size[1]) * stride[0] + (row % shape.size[1]) * stride[1];
   }
   int64_t coordinate(int64_t number, int axis) const {
-    return number / stride[axis] % padded.size[axis] - border[axis];
+    return uint32_t(number) / uint32_t(stride[axis]) % uint32_t(padded.size[axis]) - border[axis];
   }
   int64_t flat(int64_t number) const {
     const uint32_t row = uint32_t(number) / uint32_t(padded.size[2]);

@@ -41,7 +41,7 @@ inline Lanes<T> add_pair(Lanes<T> total, Lanes<T> q, Lanes<T> k) {
 // `Full` is runs.full where that is known when compiling, 0 elsewhere.
 template <Similarity S, bool Bounded, int Full, typename T>
 inline T sum_runs_of(const T* query, const T* key, const Runs& runs, T limit) {
-  constexpr int64_t kBlocksBetweenChecks = 12;
+  constexpr int64_t kBlocksBetweenChecks = 7;
   constexpr int w = kWidth<T>;
   const int64_t full = Full ? Full : runs.full;
   const Bits<T> tail = first_lanes<T>(runs.tail);
@@ -140,6 +140,14 @@ struct Comparison {
   template <Similarity S>
   T cost_below(T limit, int64_t query_number, int64_t key_number) const {
     return weighted<S>(sum_runs<S, true>(query_patch(query_number), key_patch(key_number), patch, limit), key_number);
+  }
+
+  // Fetches as much of a key's patch as decides about most candidates.
+  void prefetch(int64_t key_number) const {
+    const T* at = key_patch(key_number);
+    for (int64_t run = 0; run < std::min<int64_t>(patch.count, 1); ++run)
+      for (int64_t i = 0; i <= patch.full; ++i)
+        __builtin_prefetch(at + patch.offsets[2 * run + 1] + i * kWidth<T>);
   }
 
   template <Similarity S>
