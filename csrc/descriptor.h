@@ -165,9 +165,9 @@ class Descriptors {
       for (int64_t c = 0; c < all; ++c) samples[s * all + c] = finite(float(pixel[c]));
     }
     const Buffer<float> directions = principal_directions(moments(samples, count, all), all, channels_);
-    channel_ = Buffer<float>(all * channels_);
+    channel_ = Buffer<float>(all * kDescriptor, 0.0f);
     for (int64_t c = 0; c < all; ++c)
-      for (int64_t j = 0; j < channels_; ++j) channel_[c * channels_ + j] = directions[j * all + c];
+      for (int64_t j = 0; j < channels_; ++j) channel_[c * kDescriptor + j] = directions[j * all + c];
   }
 
   void find_components(const PaddedMap<T>& map, const Buffer<T>& inverse_norm) {
@@ -249,8 +249,7 @@ class Descriptors {
     const int64_t line = pitch(end - begin), side = patch_.size[2], taps = line + side - 1;
     const int64_t first = padded_row * map.frame.padded.size[2] + map.frame.border[2] - patch_.radius(2) + begin;
     const int64_t pixels = end - begin + side - 1;
-    if (channels_ == 4) project<4>(map, first, pixels, taps, projected);
-    else project<0>(map, first, pixels, taps, projected);
+    project(map, first, pixels, taps, projected);
     for (int64_t u = 0; u < waves_[2]; ++u)
       for (int64_t c = 0; c < channels_; ++c)
         for (int64_t x = 0; x < line; x += kWidth<float>) {
@@ -260,18 +259,13 @@ class Descriptors {
         }
   }
 
-  template <int Channels>
   void project(const PaddedMap<T>& map, int64_t first, int64_t pixels, int64_t taps, float* projected) const {
-    const int64_t channels = Channels ? Channels : channels_;
-    float total[kDescriptor];
     for (int64_t x = 0; x < pixels; ++x) {
       const T* pixel = map.pixel(first + x);
-      for (int64_t j = 0; j < channels; ++j) total[j] = 0;
-      for (int64_t c = 0; c < map.channels; ++c) {
-        const float v = float(pixel[c]);
-        for (int64_t j = 0; j < channels; ++j) total[j] += v * channel_[c * channels + j];
-      }
-      for (int64_t j = 0; j < channels; ++j) projected[j * taps + x] = finite(total[j]);
+      Lanes<float> total{};
+      for (int64_t c = 0; c < map.channels; ++c) total += float(pixel[c]) * load(channel_.get() + c * kDescriptor);
+      total = masked<float>(total, total - total == 0.0f);  // 0 where it is not finite
+      for (int64_t j = 0; j < channels_; ++j) projected[j * taps + x] = total[j];
     }
   }
 

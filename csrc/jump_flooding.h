@@ -63,7 +63,7 @@ class JumpFlooding {
         if (leader < 0) continue;
         // An unchanged leader was offered in the last iteration, and what was too bad then is too bad now.
         if (iteration > 0 && before_[step][source] == leader) continue;
-        const int64_t target = key_frame.coordinate(leader, axis) - offset;
+        const int64_t target = key_frame.position(leader).at[axis] - offset;
         if (target < 0 || target >= key_frame.shape.size[axis]) continue;
         offer(number, int32_t(leader - offset * key_frame.stride[axis]), own);
       }
@@ -72,23 +72,26 @@ class JumpFlooding {
 
   void search_at_random(int64_t query, int64_t number, Neighbors<T>& own, const Stream* streams) {
     const uint64_t counter = arguments_.first_counter + query;
-    int32_t next = target(own.at[0], counter, radius_[0], streams);
+    Frame::Position centre = comparison_.key.frame.position(own.at[0]);
+    int32_t next = target(centre, counter, radius_[0], streams);
     for (int draw = 0; draw < draws_; ++draw) {
       const int32_t key = next, best = own.at[0];
-      const auto draw_next = [&] { return target(own.at[0], counter, radius_[draw + 1], streams + (draw + 1) * dims_); };
+      const auto draw_next = [&] { return target(centre, counter, radius_[draw + 1], streams + (draw + 1) * dims_); };
       if (draw + 1 < draws_) comparison_.prefetch(next = draw_next());  // the best will hardly change
       offer(number, key, own);
-      if (own.at[0] != best && draw + 1 < draws_) next = draw_next();
+      if (own.at[0] == best) continue;
+      centre = comparison_.key.frame.position(own.at[0]);
+      if (draw + 1 < draws_) next = draw_next();
     }
   }
 
   // A random key in the window around another.
-  int32_t target(int32_t centre, uint64_t counter, int64_t radius, const Stream* streams) const {
+  int32_t target(const Frame::Position& centre, uint64_t counter, int64_t radius, const Stream* streams) const {
     const Frame& frame = comparison_.key.frame;
     int64_t key = frame.origin;
     for (int axis = kAxes - dims_; axis < kAxes; ++axis, ++streams) {
-      const int64_t at = frame.coordinate(centre, axis);
-      const int64_t low = std::max<int64_t>(0, at - radius), high = std::min(frame.shape.size[axis] - 1, at + radius);
+      const int64_t low = std::max<int64_t>(0, centre.at[axis] - radius);
+      const int64_t high = std::min(frame.shape.size[axis] - 1, centre.at[axis] + radius);
       key += (low + streams->below(counter, high - low + 1)) * frame.stride[axis];
     }
     return int32_t(key);

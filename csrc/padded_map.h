@@ -33,14 +33,17 @@ struct Frame {
   int64_t row_start(int64_t row) const {
     return origin + (row / shape.size[1]) * stride[0] + (row % shape.size[1]) * stride[1];
   }
-  int64_t coordinate(int64_t number, int axis) const {
-    return uint32_t(number) / uint32_t(stride[axis]) % uint32_t(padded.size[axis]) - border[axis];
-  }
-  int64_t flat(int64_t number) const {
+  struct Position {
+    int64_t at[kAxes];
+  };
+  Position position(int64_t number) const {  // divisions are slow: 32 bits, and no more than needed
     const uint32_t row = uint32_t(number) / uint32_t(padded.size[2]);
     const uint32_t z = padded.size[0] == 1 ? 0 : row / uint32_t(padded.size[1]);
-    const int64_t y = int64_t(row) - z * padded.size[1] - border[1];
-    return ((z - border[0]) * shape.size[1] + y) * shape.size[2] + number - row * padded.size[2] - border[2];
+    return {{z - border[0], row - z * padded.size[1] - border[1], number - row * padded.size[2] - border[2]}};
+  }
+  int64_t flat(int64_t number) const {
+    const Position p = position(number);
+    return (p.at[0] * shape.size[1] + p.at[1]) * shape.size[2] + p.at[2];
   }
 
   Shape shape, padded;
