@@ -41,13 +41,11 @@ inline Lanes<T> add_pair(Lanes<T> total, Lanes<T> q, Lanes<T> k) {
 // `Full` is runs.full where that is known when compiling, 0 elsewhere.
 template <Similarity S, bool Bounded, int Full, typename T>
 inline T sum_runs_of(const T* query, const T* key, const Runs& runs, T limit) {
-  constexpr int64_t kBlocksBetweenChecks = 7;
   constexpr int w = kWidth<T>;
   const int64_t full = Full ? Full : runs.full;
   const Bits<T> tail = first_lanes<T>(runs.tail);
   const int64_t* offset = runs.offsets.get();
   Lanes<T> total[4] = {};
-  int64_t unchecked = 0;
   for (int64_t run = 0; run < runs.count; ++run, offset += 2) {
     const T* q = query + offset[0];
     const T* k = key + offset[1];
@@ -59,11 +57,9 @@ inline T sum_runs_of(const T* query, const T* key, const Runs& runs, T limit) {
     if (runs.tail)
       total[3] = add_pair<S, T>(total[3], masked<T>(load(q + full * w), tail), masked<T>(load(k + full * w), tail));
     if constexpr (Bounded && S == Similarity::l2) {
-      unchecked += full + 1;
-      if (unchecked >= kBlocksBetweenChecks) {
-        unchecked = 0;
-        if (sum<T>((total[0] + total[1]) + (total[2] + total[3])) >= limit) return std::numeric_limits<T>::infinity();
-      }
+      if ((run & (run + 1)) == 0 &&  // after 1, 2, 4, … runs: most candidates fail at once
+          sum<T>((total[0] + total[1]) + (total[2] + total[3])) >= limit)
+        return std::numeric_limits<T>::infinity();
     }
     if constexpr (Full == 1) std::swap(total[0], total[1]);  // a shorter chain of additions
   }
