@@ -3,7 +3,6 @@
 
 // A set of runs of numbers that lie behind each other in both maps: a patch, or one face of it.
 struct Runs {
-  static constexpr int kMost = 64;  // runs kept here; a larger patch has them in `more`
   int64_t count = 0;
   int64_t full = 0;   // whole lanes of a run
   int64_t tail = 0;   // numbers beyond them
