@@ -65,6 +65,9 @@ class Descriptors {
     }
   }
 
+  // How many products at most stand behind one number, beyond the projection of channels.
+  int64_t terms() const { return patch_.size[0] * patch_.size[1] + patch_.size[2] + raw_; }
+
   // Scratch memory of one thread, and the filtered rows that the next row needs again.
   struct Scratch {
     Buffer<int64_t> tag;

@@ -7,6 +7,7 @@ class JumpFlooding {
   JumpFlooding(const Comparison<T>& comparison, const SearchArguments<T>& arguments, const Keys& keys,
                NeighborField<T>& field)
       : comparison_(comparison), arguments_(arguments), keys_(keys), field_(field),
+        bound_(comparison, arguments.problem),
         dims_(arguments.problem.patch.dims) {
     const int64_t queries = arguments.problem.query_shape.count();
     for (auto& leaders : before_) leaders = Buffer<int32_t>(queries);
@@ -27,6 +28,13 @@ class JumpFlooding {
 
  private:
   static constexpr int kJumps = 4;  // 1, 2, 4, 8
+  static constexpr int kGroup = LowerBound<T>::kGroup;
+
+  // Candidates of one query that are looked at together.
+  struct Group {
+    int count = 0;
+    int32_t key[kGroup];
+  };
 
   void pass(int64_t iteration, int step) {
     const Shape& shape = arguments_.problem.query_shape;
@@ -54,6 +62,7 @@ class JumpFlooding {
                  int step) {
     const Shape& shape = arguments_.problem.query_shape;
     const Frame& key_frame = comparison_.key.frame;
+    Group group;
     for (int axis = kAxes - dims_; axis < kAxes; ++axis) {
       const int64_t stride = axis == 2 ? 1 : axis == 1 ? shape.size[2] : shape.size[2] * shape.size[1];
       for (int64_t offset : {-(int64_t(1) << step), int64_t(1) << step}) {
@@ -65,23 +74,22 @@ class JumpFlooding {
         if (iteration > 0 && before_[step][source] == leader) continue;
         const int64_t target = key_frame.position(leader).at[axis] - offset;
         if (target < 0 || target >= key_frame.shape.size[axis]) continue;
-        offer(number, int32_t(leader - offset * key_frame.stride[axis]), own);
+        if (group.count == kGroup) offer(number, group, own, false), group.count = 0;
+        group.key[group.count++] = int32_t(leader - offset * key_frame.stride[axis]);
       }
     }
+    offer(number, group, own, false);
   }
 
+  // The draws of a group are around one centre: when one of them becomes the best, the rest is drawn again.
   void search_at_random(int64_t query, int64_t number, Neighbors<T>& own, const Stream* streams) {
     const uint64_t counter = arguments_.first_counter + query;
-    Frame::Position centre = comparison_.key.frame.position(own.at[0]);
-    int32_t next = target(centre, counter, radius_[0], streams);
-    for (int draw = 0; draw < draws_; ++draw) {
-      const int32_t key = next, best = own.at[0];
-      const auto draw_next = [&] { return target(centre, counter, radius_[draw + 1], streams + (draw + 1) * dims_); };
-      if (draw + 1 < draws_) comparison_.prefetch(next = draw_next());  // the best will hardly change
-      offer(number, key, own);
-      if (own.at[0] == best) continue;
-      centre = comparison_.key.frame.position(own.at[0]);
-      if (draw + 1 < draws_) next = draw_next();
+    for (int next = 0; next < draws_;) {
+      const Frame::Position centre = comparison_.key.frame.position(own.at[0]);
+      Group group;
+      for (int draw = next; draw < std::min(draws_, next + kGroup); ++draw)
+        group.key[group.count++] = target(centre, counter, radius_[draw], streams + draw * dims_);
+      next += offer(number, group, own, true);
     }
   }
 
@@ -97,16 +105,34 @@ class JumpFlooding {
     return int32_t(key);
   }
 
-  void offer(int64_t number, int32_t key, Neighbors<T>& own) {
-    if (!keys_.open[key] || own.has(key)) return;
-    const T cost = comparison_.template cost_below<S>(own.worst(), number, key);
-    if (cost < own.worst()) own.insert(key, cost);
+  // Offers a group's keys in order, if wanted only until one of them becomes the best; returns how many.
+  int offer(int64_t number, Group& group, Neighbors<T>& own, bool until_best) {
+    if (!group.count) return 0;
+    const int32_t best = own.at[0];
+    for (uint32_t left = hopeful(number, group, own); left; left &= left - 1) {
+      const int i = __builtin_ctz(left);
+      if (left & (left - 1)) comparison_.prefetch(group.key[__builtin_ctz(left & (left - 1))]);
+      if (own.has(group.key[i])) continue;
+      const T cost = comparison_.template cost_below<S>(own.worst(), number, group.key[i]);
+      if (cost < own.worst()) own.insert(group.key[i], cost);
+      if (until_best && own.at[0] != best) return i + 1;
+    }
+    return group.count;
+  }
+
+  // Bit i is set where key i may become a neighbour.
+  uint32_t hopeful(int64_t number, Group& group, const Neighbors<T>& own) const {
+    for (int i = group.count; i < kGroup; ++i) group.key[i] = group.key[0];
+    uint32_t bits = bound_.may_be_below(own.worst(), number, group.key) & ((1u << group.count) - 1);
+    for (int i = 0; i < kGroup; ++i) bits &= ~(uint32_t(!keys_.open[group.key[i]] | own.has(group.key[i])) << i);
+    return bits;
   }
 
   const Comparison<T>& comparison_;
   const SearchArguments<T>& arguments_;
   const Keys& keys_;
   NeighborField<T>& field_;
+  const LowerBound<T> bound_;
   const int dims_;
   int draws_ = 0;
   int64_t radius_[64];

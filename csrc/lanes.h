@@ -78,6 +78,24 @@ inline T sum(Lanes<T> v) {
   return reduce(v, [](auto a, auto b) { return a + b; });
 }
 
+// Bit i is set where the sum of v[i] is below the limit.
+inline uint32_t sums_below(const Lanes<float> (&v)[4], float limit) {
+  typedef float V8 __attribute__((vector_size(32)));
+  typedef float V4 __attribute__((vector_size(16)));
+  V4 quarter[4];
+  for (int i = 0; i < 4; ++i) {
+    const V8 half = __builtin_shufflevector(v[i], v[i], 0, 1, 2, 3, 4, 5, 6, 7) +
+                    __builtin_shufflevector(v[i], v[i], 8, 9, 10, 11, 12, 13, 14, 15);
+    quarter[i] = __builtin_shufflevector(half, half, 0, 1, 2, 3) + __builtin_shufflevector(half, half, 4, 5, 6, 7);
+  }
+  const auto fold = [](V4 a, V4 b) {
+    return __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  };
+  const V4 a = fold(quarter[0], quarter[1]), b = fold(quarter[2], quarter[3]);
+  const auto below = __builtin_shufflevector(a, b, 0, 2, 4, 6) + __builtin_shufflevector(a, b, 1, 3, 5, 7) < limit;
+  return (below[0] & 1) | (below[1] & 2) | (below[2] & 4) | (below[3] & 8);
+}
+
 template <typename T>
 inline T smallest(Lanes<T> v) {
   return reduce(v, [](auto a, auto b) { return a < b ? a : b; });

@@ -16,13 +16,17 @@ struct Neighbors {
 
   // For a cost below the worst.
   void insert(int32_t number, T its_cost) {
-    int64_t i = count - 1;
-    for (; i > 0 && cost[i - 1] > its_cost; --i) {
-      at[i] = at[i - 1];
-      cost[i] = cost[i - 1];
+    at[count - 1] = number;
+    cost[count - 1] = its_cost;
+    for (int64_t i = count - 1; i > 0; --i) {  // all the way up: nothing to foresee, so nothing to foresee wrongly
+      const bool swap = cost[i - 1] > cost[i];
+      const int32_t a = at[i - 1], b = at[i];
+      const T c = cost[i - 1], d = cost[i];
+      at[i - 1] = swap ? b : a;
+      at[i] = swap ? a : b;
+      cost[i - 1] = swap ? d : c;
+      cost[i] = swap ? c : d;
     }
-    at[i] = number;
-    cost[i] = its_cost;
   }
 };
 

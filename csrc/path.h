@@ -35,6 +35,7 @@ namespace psal::PSAL_PATH {
 #include "tree.h"
 #include "start.h"
 #include "seeds.h"
+#include "lower_bound.h"
 #include "jump_flooding.h"
 #include "sweep.h"
 #include "search.h"

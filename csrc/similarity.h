@@ -137,11 +137,11 @@ struct Comparison {
     return weighted<S>(sum_runs<S, true>(query_patch(query_number), key_patch(key_number), patch, limit), key_number);
   }
 
-  // Fetches as much of a key's patch as decides about most candidates.
+  // Fetches a key's patch.
   void prefetch(int64_t key_number) const {
     const T* at = key_patch(key_number);
-    for (int64_t run = 0; run < std::min<int64_t>(patch.count, 1); ++run)
-      for (int64_t i = 0; i <= patch.full; ++i)
+    for (int64_t run = 0; run < patch.count; ++run)
+      for (int64_t i = 0; i < patch.full + (patch.tail > 0); ++i)
         __builtin_prefetch(at + patch.offsets[2 * run + 1] + i * kWidth<T>);
   }
 

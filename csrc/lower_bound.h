@@ -1,0 +1,69 @@
+// A test that rules out most keys by one cache line of each: the distance of two descriptors is never above that of
+// their patches.
+
+template <typename T>
+class LowerBound {
+ public:
+  static constexpr int kGroup = 4;  // keys that are tested at once
+
+  LowerBound(const Comparison<T>& comparison, const Problem<T>& problem) {
+    constexpr int64_t kWorthwhile = 4;  // lanes of a patch
+    constexpr double kLargest = 1e12;   // beyond, squares may overflow
+    if (problem.similarity != Similarity::l2 || comparison.patch.blocks() <= kWorthwhile) return;
+    const double magnitude = largest_magnitude(comparison.query) + largest_magnitude(comparison.key);
+    if (!(magnitude < kLargest)) return;
+    const Descriptors<T> descriptors(comparison.key, problem.patch, Similarity::l2, Buffer<T>());
+    query_ = describe(descriptors, comparison.query);
+    key_ = describe(descriptors, comparison.key);
+    // What rounding may add to a distance: each number is a sum of so many products.
+    const double terms = double(problem.channels + descriptors.terms());
+    const double numbers = double(problem.patch.count() * problem.channels);
+    margin_ = float(4 * std::numeric_limits<float>::epsilon() * terms * std::sqrt(numbers) * magnitude);
+  }
+
+  // Bit i is set where the cost of key i may be below `limit`.
+  uint32_t may_be_below(T limit, int64_t query, const int32_t (&key)[kGroup]) const {
+    if (!query_.size()) return ~0u;
+    const Lanes<float> q = load(query_.get() + query * kDescriptor);
+    Lanes<float> square[kGroup];
+    for (int i = 0; i < kGroup; ++i) {
+      const Lanes<float> difference = q - load(key_.get() + int64_t(key[i]) * kDescriptor);
+      square[i] = difference * difference;
+    }
+    const float bound = std::sqrt(float(limit)) + margin_;
+    return sums_below(square, bound * bound);
+  }
+
+ private:
+  // Descriptors of all pixels, by padded number.
+  static Buffer<float> describe(const Descriptors<T>& descriptors, const PaddedMap<T>& map) {
+    const int64_t width = map.frame.shape.size[2];
+    Buffer<float> all(map.frame.padded.count() * kDescriptor);
+    for_ranges(map.frame.shape.rows(), 16, [&](int64_t begin, int64_t end) {
+      typename Descriptors<T>::Scratch scratch;
+      Buffer<float> line(kDescriptor * pitch(width));
+      for (int64_t row = begin; row < end; ++row) {
+        descriptors.row(map, Buffer<T>(), true, row, 0, width, scratch, line.get());
+        float* to = all.get() + map.frame.row_start(row) * kDescriptor;
+        for (int64_t x = 0; x < width; ++x)
+          for (int d = 0; d < kDescriptor; ++d) *to++ = line[d * pitch(width) + x];
+      }
+    });
+    return all;
+  }
+
+  static double largest_magnitude(const PaddedMap<T>& map) {
+    Lanes<T> found{};
+    const int64_t count = map.data.size(), whole = count / kWidth<T> * kWidth<T>;
+    for (int64_t i = 0; i < whole; i += kWidth<T>) {
+      const Lanes<T> x = load(map.data.get() + i);
+      found = larger<T>(larger<T>(x, -x), found);  // what is no number is passed over: it has no finite cost
+    }
+    double result = double(largest<T>(found));
+    for (int64_t i = whole; i < count; ++i) result = std::max(result, double(std::abs(map.data[i])));
+    return result;
+  }
+
+  Buffer<float> query_, key_;  // empty where the test is of no use
+  float margin_ = 0;
+};
