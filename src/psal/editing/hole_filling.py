@@ -1,0 +1,245 @@
+"""One level of the pyramid: search patches for the hole and its surroundings, and let them vote."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from scipy import ndimage
+from torch import Tensor
+
+import psal
+from psal.editing.atlas import Atlas, make_atlas
+from psal.editing.pyramid import Level
+
+PATCH = 7
+REACH = PATCH // 2
+SAMPLED_KEYS = 4096  # keys that a ring of the coarsest level is compared with
+WINDOWS = (16, 8)  # half-widths around a match in which the search draws
+ROOM = 48  # pixels around all matches that a finer level may move to
+SWEEPS = 2
+MATCH_DECAY, MATCH_FLOOR = 1.6, 0.02  # how much less a pixel counts in matching, a step deeper in the hole
+VOTE_DECAY = 1.6  # and a patch in voting
+VOTE_SPREAD = 0.25  # of the mean distance: where a patch's vote falls to e^−½
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A hole while it is filled. Maps [H, W] are of the picture, [h, w] of the windows around the holes."""
+
+    corner: tuple[int, int]  # of the part of the level that is looked at
+    keys: Tensor  # [C + 1, H, W]: the channels less ½, so that less is lost when they cancel, and Σ of their squares
+    open: Tensor  # [H, W], where all of a patch is known, so that it can be a key
+    atlas: Atlas
+    channels: Tensor  # [C, h, w], less ½: known pixels and what the hole holds so far
+    hole: Tensor  # [h, w]
+    depth: Tensor  # [h, w], steps to the nearest known pixel
+    queries: Tensor  # [h, w], where a patch touches the hole
+    index: Tensor  # [h, w], each query's match in the picture, or −1
+    distance: Tensor  # [h, w], mean squared distance of the matched patches
+
+
+def start_level(level: Level, corner: tuple[int, int] = (0, 0), end: tuple[int, int] | None = None) -> Filling:
+    """A level, or a part of it that holds all of the hole, with nothing filled and nothing matched."""
+    height, width = end or level.known.shape
+    part = slice(corner[0], height), slice(corner[1], width)
+    known, channels = level.known[part], level.features(*part) - 0.5
+    touched = touches_hole(~known)
+    is_open = ~touched
+    is_open[:REACH], is_open[-REACH:], is_open[:, :REACH], is_open[:, -REACH:] = False, False, False, False
+    atlas = make_atlas(touched, REACH)
+    shape = atlas.real.shape
+    return Filling(
+        corner=corner,
+        keys=torch.cat([channels, channels.square().sum(0, keepdim=True)]),
+        open=is_open,
+        atlas=atlas,
+        channels=atlas.cut(channels),
+        hole=atlas.cut(~known) & atlas.real,
+        depth=atlas.cut(depth_of(~known)),
+        queries=atlas.cut(touched) & atlas.real,
+        index=torch.full(shape, -1),
+        distance=torch.zeros(shape),
+    )
+
+
+def depth_of(hole: Tensor) -> Tensor:
+    """Steps, diagonal ones too, from each pixel of a hole to the nearest that is known, ``[H, W]``."""
+    steps = ndimage.distance_transform_cdt(hole.numpy(), "chessboard")
+    return torch.from_numpy(steps.astype(np.float32))
+
+
+def touches_hole(hole: Tensor) -> Tensor:
+    """Where a patch holds a pixel of the hole, ``[H, W]``."""
+    rows = F.max_pool2d(hole[None, None].float(), (1, PATCH), 1, (0, REACH))
+    return F.max_pool2d(rows, (PATCH, 1), 1, (REACH, 0))[0, 0] > 0
+
+
+def search(filling: Filling, seed: int, weight: Tensor, queries: Tensor, candidates: Tensor) -> Filling:
+    """Match the queries' patches, each pixel of them with its weight.
+
+    Σ w (q − k)² is minus a product with one channel more, up to what is the same for all keys:
+    (2 w q, −w) · (k, k²).
+
+    Args:
+        filling: as it is.
+        seed: of the search.
+        weight: ``[h, w]``, how much a pixel counts.
+        queries: bool ``[h, w]``, which to match; the others keep what they have.
+        candidates: ``[m, h, w]``, matches to start from, −1 for none.
+    """
+    weight = weight * filling.atlas.real
+    query = torch.cat([2 * weight * filling.channels, -weight[None]])
+    found = psal.patch_match(
+        query[None], filling.keys[None], patch_size=PATCH, neighbors=1, similarity="dot", iterations=SWEEPS,
+        init=psal.Matches(candidates[None], torch.zeros(candidates[None].shape)),
+        key_mask=filling.open[None, None], query_mask=queries[None, None], seed=seed,
+    )  # fmt: skip
+    total, weights = (_patch_sum(x) for x in (weight * filling.channels.square().sum(0), weight))
+    distance = ((total - found.score[0, 0]) / weights.clamp_min(1e-6)).clamp_min(0)
+    return replace(
+        filling,
+        index=found.index[0, 0].where(queries, filling.index),
+        distance=distance.where(queries, filling.distance),
+    )
+
+
+def vote(filling: Filling, into: Tensor) -> Filling:
+    """Mean of what the patches around each pixel propose for it; better and shallower ones count more.
+
+    Args:
+        filling: with matches.
+        into: bool ``[h, w]``, the pixels to fill.
+    """
+    matches = psal.Matches(filling.index[None, None], _logits(filling)[None, None])
+    values = psal.aggregate(matches, filling.keys[None, :-1], patch_size=PATCH)[0]
+    return replace(filling, channels=values.where(into, filling.channels))
+
+
+def peel(filling: Filling, seed: int) -> Filling:
+    """A first filling, ring by ring from the border inwards; only what is known or filled counts."""
+    depth = filling.depth
+    for ring in range(1, int(depth.max()) + 1):
+        weight = (depth < ring).float()
+        queries = filling.queries & (depth <= ring)
+        fresh = queries & (filling.index < 0)
+        sampled = torch.full_like(filling.index, -1)
+        sampled[fresh] = _closest_of_a_sample(filling, weight, fresh, seed + ring)
+        filling = search(filling, seed + ring, weight, queries, torch.stack([filling.index, sampled]))
+        filling = vote(filling, filling.hole & (depth <= ring))
+    return filling
+
+
+def improve(filling: Filling, seed: int) -> tuple[Filling, float]:
+    """One alternation of search and vote; also returns the mean change of a pixel in the hole."""
+    weight = (MATCH_DECAY**-filling.depth).clamp_min(MATCH_FLOOR)
+    voted = vote(search(filling, seed, weight, filling.queries, _draws(filling, seed)), filling.hole)
+    return voted, (voted.channels - filling.channels)[:, filling.hole].abs().mean().item()
+
+
+def take_over(coarse: Filling, level: Level) -> Filling:
+    """Start a level with the shifts of the coarser one, twice as long, and fill the hole by them."""
+    coarse_width = coarse.keys.shape[2]
+    used = coarse.queries & (coarse.index >= 0)
+    match = coarse.index[used]
+    y = torch.cat([coarse.atlas.y[used], match // coarse_width]) + coarse.corner[0]
+    x = torch.cat([coarse.atlas.x[used], match % coarse_width]) + coarse.corner[1]
+    height, width = level.known.shape
+    corner = max(0, 2 * int(y.min()) - ROOM), max(0, 2 * int(x.min()) - ROOM)
+    end = min(height, 2 * int(y.max()) + ROOM), min(width, 2 * int(x.max()) + ROOM)
+    filling = start_level(level, corner, end)
+
+    place = torch.full(coarse.open.shape, -1)  # of each pixel of the coarse picture in its atlas
+    place[coarse.atlas.y[used], coarse.atlas.x[used]] = torch.nonzero(used.flatten())[:, 0]
+    y, x = filling.atlas.y[filling.queries] + corner[0], filling.atlas.x[filling.queries] + corner[1]
+    parent_y = (y // 2 - coarse.corner[0]).clamp(0, place.shape[0] - 1)
+    parent_x = (x // 2 - coarse.corner[1]).clamp(0, place.shape[1] - 1)
+    at = place[parent_y, parent_x]
+    match = coarse.index.flatten()[at]
+    to_y = 2 * (match // coarse_width + coarse.corner[0]) + y % 2 - corner[0]
+    to_x = 2 * (match % coarse_width + coarse.corner[1]) + x % 2 - corner[1]
+    filling.index[filling.queries] = _key_at(filling, to_y, to_x, at >= 0)
+    filling.distance[filling.queries] = coarse.distance.flatten()[at]
+    return vote(filling, filling.hole)
+
+
+def best_sources(filling: Filling) -> tuple[Tensor, Tensor]:
+    """Where the best patch takes each pixel of the hole from, y and x from the corner on, both ``[N]``."""
+    height, width = filling.hole.shape
+    key_width = filling.keys.shape[2]
+    logit = _logits(filling).flatten()
+    at = torch.nonzero(filling.hole.flatten())[:, 0]  # a window's margin has no matches: nothing wraps around
+    best = torch.full(at.shape, -math.inf)
+    source = torch.full(at.shape, -1)
+    for dy in range(-REACH, REACH + 1):
+        for dx in range(-REACH, REACH + 1):
+            voter = (at + dy * width + dx).clamp(0, height * width - 1)
+            score = logit[voter]
+            better = score > best
+            best = score.where(better, best)
+            source = (filling.index.flatten()[voter] - dy * key_width - dx).where(better, source)
+    return source // key_width, source % key_width
+
+
+def _logits(filling: Filling) -> Tensor:
+    """Logarithm of each patch's weight in the vote, ``[h, w]``; −∞ where there is no match."""
+    voters = filling.index >= 0
+    spread = VOTE_SPREAD * filling.distance[voters].mean().clamp_min(1e-8)
+    logit = -filling.distance / (2 * spread) - filling.depth * math.log(VOTE_DECAY)
+    return logit.where(voters, -math.inf)
+
+
+def _draws(filling: Filling, seed: int) -> Tensor:
+    """Each query's match, and random ones around it, ``[m, h, w]``."""
+    generator = torch.Generator().manual_seed(seed)
+    width = filling.keys.shape[2]
+    match = filling.index[filling.queries]
+    candidates = filling.index.repeat(1 + len(WINDOWS), 1, 1)
+    for number, radius in enumerate(WINDOWS, 1):
+        step = torch.randint(-radius, radius + 1, (2, len(match)), generator=generator)
+        drawn = _key_at(filling, match // width + step[0], match % width + step[1], match >= 0)
+        candidates[number][filling.queries] = drawn
+    return candidates
+
+
+def _key_at(filling: Filling, y: Tensor, x: Tensor, wanted: Tensor) -> Tensor:
+    """Flat positions in the picture; −1 where there is no key, or none is wanted."""
+    height, width = filling.open.shape
+    valid = wanted & (y >= 0) & (y < height) & (x >= 0) & (x < width)
+    at = (y * width + x).where(valid, 0)
+    return at.where(valid & filling.open.flatten()[at], -1)
+
+
+def _closest_of_a_sample(filling: Filling, weight: Tensor, queries: Tensor, seed: int) -> Tensor:
+    """The best of some random keys for each of the queries, ``[N]``."""
+    generator = torch.Generator().manual_seed(seed)
+    keys = torch.nonzero(filling.open.flatten())[:, 0]
+    count = int(queries.sum())
+    most = min(len(keys), max(64, min(SAMPLED_KEYS, 2**23 // max(count, 1))))
+    keys = keys[torch.randperm(len(keys), generator=generator)[:most]]
+    patches = _patches(filling.keys[:-1], keys)  # [most, d]
+    products = torch.cat([2 * patches, -patches.square()], 1).T.contiguous()
+    weight = weight * filling.atlas.real
+    found = []
+    for part in torch.split(torch.nonzero(queries.flatten())[:, 0], 2**13):
+        w = _patches(weight[None], part).repeat(1, len(filling.channels))  # [n, d]
+        q = _patches(filling.channels, part)
+        found.append(keys[(torch.cat([w * q, w], 1) @ products).argmax(1)])
+    return torch.cat(found) if found else keys[:0]
+
+
+def _patches(x: Tensor, centres: Tensor) -> Tensor:
+    """Patches of ``[C, H, W]`` around flat positions, ``[n, C · p²]``."""
+    width = x.shape[2]
+    padded = F.pad(x[None], (REACH,) * 4, mode="replicate")[0].flatten(1)
+    start = centres // width * (width + 2 * REACH) + centres % width
+    offsets = torch.arange(PATCH)[:, None] * (width + 2 * REACH) + torch.arange(PATCH)
+    return padded[:, start[:, None] + offsets.flatten()].movedim(0, 1).flatten(1)
+
+
+def _patch_sum(x: Tensor) -> Tensor:
+    """Sum over each pixel's patch, ``[h, w]``."""
+    padded = F.pad(x[None, None], (REACH,) * 4, mode="replicate")
+    rows = F.avg_pool2d(padded, (1, PATCH), 1, divisor_override=1)
+    return F.avg_pool2d(rows, (PATCH, 1), 1, divisor_override=1)[0, 0]

@@ -1,0 +1,118 @@
+"""Fill holes in a picture with patches of the rest of it.
+
+After Newson, Almansa, Gousseau and Pérez, "Non-Local Patch-Based Image Inpainting" (IPOL 2017), and Wexler,
+Shechtman and Irani, "Space-Time Completion of Video" (2007): from coarse to fine, search and vote in turns.
+"""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from psal import arguments
+from psal.editing import hole_filling
+from psal.editing.pictures import Image, Progress, open_mask, open_picture
+from psal.editing.pyramid import make_pyramid
+from psal.editing.seams import blend_seams
+from psal.ops.random import draw_seed
+
+ALTERNATIONS = 6, 4, 2  # at most, at the coarsest level, those between, the finest
+LITTLE = 0.002  # mean change of a pixel that is not worth a further alternation
+
+
+def inpaint(image: Image, mask: Image, *, seed: int | None = None, progress: Progress | None = None) -> Any:
+    """Fill holes of any size and shape with what the rest of the picture suggests.
+
+    Args:
+        image: a path, Pillow image, array or tensor; grey, RGB, with or without alpha.
+        mask: of the same size, white (or True) where the hole is.
+        seed: of the search; None draws one from torch's generator.
+        progress: called with the share that is done, 0..1.
+
+    Returns:
+        A picture of the same kind; outside of the hole it is the same, bit for bit. With no hole, a copy.
+
+    Raises:
+        ValueError, TypeError: if image or mask can't be used, or no patch of known pixels is left.
+
+    >>> image = torch.rand(3, 40, 50)
+    >>> mask = torch.zeros(40, 50, dtype=torch.bool)
+    >>> mask[10:20, 15:30] = True
+    >>> filled = inpaint(image, mask, seed=0)
+    >>> filled[:, ~mask].equal(image[:, ~mask])
+    True
+    """
+    arguments.check_seed(seed)
+    picture = open_picture(image, "image")
+    height, width = picture.color.shape[1:]
+    hole = open_mask(mask, (height, width), "mask")
+    side = hole_filling.PATCH
+    if not hole.any():
+        return picture.give_back(picture.color)
+    if hole.all():
+        raise ValueError("mask is nothing but hole: paint only what is to be filled white")
+    if min(height, width) < side or not _has_room(hole):
+        raise ValueError(
+            f"image must have at least one known patch of {side} × {side} pixels outside of the hole, got "
+            f"{width} × {height} pixels of which {int((~hole).sum())} are known"
+        )
+    return picture.give_back(fill(picture.color, hole, seed=_seed(seed), progress=progress))
+
+
+def fill(color: Tensor, hole: Tensor, *, seed: int, progress: Progress | None = None) -> Tensor:
+    """Fill a hole.
+
+    Args:
+        color: ``[C, H, W]``, 0..1.
+        hole: bool ``[H, W]``, not empty, and not so large that no patch is left.
+        seed: of the search.
+        progress: called with the share that is done.
+
+    Returns:
+        ``[C, H, W]``; outside of the hole the very same numbers.
+    """
+    levels = 1 + max(0, math.floor(math.log2(2 * _greatest_depth(hole) / hole_filling.PATCH)))
+    filled = color.clone()
+    filled[:, hole] = 0  # whatever stands there must not matter
+    pyramid = make_pyramid(filled, hole, levels)
+    filling = hole_filling.start_level(pyramid.pop())
+    while not filling.open.any():  # too coarse: no patch is left
+        filling = hole_filling.start_level(pyramid.pop())
+    filling = hole_filling.peel(filling, seed)
+    coarsest = len(pyramid)
+    for number in range(coarsest, -1, -1):
+        if number < coarsest:
+            filling = hole_filling.take_over(filling, pyramid.pop())
+        turns = ALTERNATIONS[0 if number == coarsest else 2 if number == 0 else 1]
+        for turn in range(turns):
+            filling, change = hole_filling.improve(filling, seed + 1000 * (number + 1) + turn)
+            if progress:
+                progress(0.9 * 4.0**-number * (1 + 3 * (turn + 1) / turns) / 4)
+            if change < LITTLE:
+                break
+    (top, left), (height, width) = filling.corner, filling.open.shape
+    part = slice(top, top + height), slice(left, left + width)
+    y, x = hole_filling.best_sources(filling)
+    window = filled[:, *part]
+    to_y, to_x = filling.atlas.y[filling.hole], filling.atlas.x[filling.hole]
+    window[:, to_y, to_x] = blend_seams(window, ~hole[part], filling.atlas, filling.hole, y, x).clamp(0, 1)
+    if progress:
+        progress(1.0)
+    return filled
+
+
+def _seed(seed: int | None) -> int:
+    """A seed with room to count up from."""
+    return int(draw_seed(seed)) % 2**62
+
+
+def _has_room(hole: Tensor) -> bool:
+    reach = hole_filling.REACH
+    return not bool(hole_filling.touches_hole(hole)[reach:-reach, reach:-reach].all())
+
+
+def _greatest_depth(hole: Tensor) -> int:
+    rows, columns = (torch.nonzero(hole.any(axis))[:, 0] for axis in (1, 0))
+    top, left = max(0, int(rows[0]) - 1), max(0, int(columns[0]) - 1)
+    return int(hole_filling.depth_of(hole[top : int(rows[-1]) + 2, left : int(columns[-1]) + 2]).max())

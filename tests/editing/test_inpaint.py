@@ -1,0 +1,173 @@
+"""Filling holes: what is known stays, what is filled follows the rest of the picture."""
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+
+import psal
+from psal.editing.atlas import make_atlas
+from psal.editing.poisson import solve_poisson
+
+
+def waves(height: int, width: int) -> Tensor:
+    """A picture that repeats itself every 8 pixels across and every 12 down, ``[3, H, W]``."""
+    y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    across, down = torch.sin(x * (2 * torch.pi / 8)), torch.sin(y * (2 * torch.pi / 12))
+    return torch.stack([across, down, across * down]) * 0.4 + 0.5
+
+
+def hole_at(height: int, width: int, *boxes: tuple[int, int, int, int]) -> Tensor:
+    hole = torch.zeros(height, width, dtype=torch.bool)
+    for top, bottom, left, right in boxes:
+        hole[top:bottom, left:right] = True
+    return hole
+
+
+@pytest.mark.parametrize(
+    "boxes",
+    [
+        [(30, 50, 40, 61)],
+        [(30, 31, 40, 41)],
+        [(0, 17, 0, 15)],
+        [(70, 87, 90, 103), (3, 11, 2, 60)],
+        [(40, 43, 0, 103)],
+        [(10, 30, 10, 30), (32, 50, 32, 50), (60, 80, 70, 100)],
+    ],
+    ids=["inside", "one pixel", "corner", "two at borders", "from side to side", "three"],
+)
+def test_a_repeating_texture_is_continued_and_the_rest_untouched(boxes: list[tuple[int, int, int, int]]) -> None:
+    image, hole = waves(87, 103), hole_at(87, 103, *boxes)
+    filled = psal.inpaint(image, hole, seed=0)
+    assert filled[:, ~hole].equal(image[:, ~hole])
+    assert (filled - image)[:, hole].square().mean() < 1e-3
+
+
+def test_a_constant_picture_stays_constant() -> None:
+    image = torch.full((3, 41, 37), 0.3)
+    filled = psal.inpaint(image, hole_at(41, 37, (10, 30, 8, 25)), seed=0)
+    torch.testing.assert_close(filled, image, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("content", [0.0, 1.0])
+def test_what_stands_in_the_hole_does_not_matter(content: float) -> None:
+    image, hole = torch.rand(3, 53, 61, generator=torch.Generator().manual_seed(0)), hole_at(53, 61, (20, 38, 25, 50))
+    other = image.clone()
+    other[:, hole] = content
+    assert psal.inpaint(other, hole, seed=3).equal(psal.inpaint(image, hole, seed=3))
+
+
+def test_same_seed_same_bits_on_any_thread_count() -> None:
+    image, hole = torch.rand(3, 70, 65, generator=torch.Generator().manual_seed(1)), hole_at(70, 65, (20, 45, 25, 50))
+    threads = torch.get_num_threads()
+    try:
+        results = []
+        for count in (1, 2, 3):
+            torch.set_num_threads(count)
+            results.append(psal.inpaint(image, hole, seed=7))
+    finally:
+        torch.set_num_threads(threads)
+    assert results[0].equal(results[1])
+    assert results[0].equal(results[2])
+    assert not results[0].equal(psal.inpaint(image, hole, seed=8))
+
+
+def test_the_seed_comes_from_torch_if_none_is_given() -> None:
+    image, hole = torch.rand(1, 50, 65, generator=torch.Generator().manual_seed(1)), hole_at(50, 65, (10, 35, 25, 50))
+    torch.manual_seed(5)
+    first = psal.inpaint(image, hole)
+    torch.manual_seed(5)
+    assert psal.inpaint(image, hole).equal(first)
+    assert not psal.inpaint(image, hole).equal(first)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_whole_numbers_outside_of_the_hole_stay_bit_for_bit(channels: int, dtype: type) -> None:
+    image = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, (45, 52, channels), dtype=dtype, endpoint=True)
+    hole = hole_at(45, 52, (12, 30, 20, 31)).numpy()
+    filled = psal.inpaint(image, hole, seed=0)
+    assert filled.dtype == dtype
+    assert filled.shape == image.shape
+    assert (filled[~hole] == image[~hole]).all()
+
+
+def test_pillow_in_pillow_out() -> None:
+    image = Image.effect_noise((60, 50), 80).convert("RGB")
+    mask = Image.new("L", (60, 50))
+    mask.paste(255, (20, 10, 40, 30))
+    filled = psal.inpaint(image, mask, seed=0)
+    assert isinstance(filled, Image.Image)
+    assert (filled.size, filled.mode) == (image.size, "RGB")
+
+
+def test_no_hole_gives_a_copy() -> None:
+    image = torch.rand(3, 20, 21)
+    copy = psal.inpaint(image, torch.zeros(20, 21, dtype=torch.bool))
+    assert copy.equal(image)
+    assert copy.data_ptr() != image.data_ptr()
+
+
+def test_a_ring_around_one_known_patch_is_enough() -> None:
+    image, hole = torch.rand(3, 31, 33), torch.ones(31, 33, dtype=torch.bool)
+    hole[12:19, 13:20] = False
+    filled = psal.inpaint(image, hole, seed=0)
+    assert filled[:, ~hole].equal(image[:, ~hole])
+    assert filled.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("size", "boxes", "message"),
+    [
+        ((20, 20), [(0, 20, 0, 20)], "mask is nothing but hole"),
+        ((20, 20), [(3, 20, 0, 20)], "at least one known patch of 7 × 7 pixels"),
+        ((6, 30), [(1, 2, 1, 2)], "at least one known patch of 7 × 7 pixels"),
+    ],
+)
+def test_too_little_known(size: tuple[int, int], boxes: list[tuple[int, int, int, int]], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        psal.inpaint(torch.rand(3, *size), hole_at(*size, *boxes))
+
+
+def test_a_mask_of_another_size_is_named() -> None:
+    with pytest.raises(ValueError, match="mask"):
+        psal.inpaint(torch.rand(3, 20, 30), torch.zeros(30, 20, dtype=torch.bool))
+
+
+def test_progress_grows_to_one() -> None:
+    shares: list[float] = []
+    psal.inpaint(torch.rand(3, 60, 70), hole_at(60, 70, (15, 45, 20, 50)), seed=0, progress=shares.append)
+    assert shares == sorted(shares)
+    assert shares[0] > 0
+    assert shares[-1] == 1
+
+
+def test_windows_of_all_parts_lie_in_the_atlas_once() -> None:
+    queries = hole_at(60, 90, (0, 4, 0, 5), (20, 22, 3, 80), (30, 59, 40, 47), (50, 51, 89, 90), (26, 27, 44, 45))
+    queries |= torch.eye(60, 90, dtype=torch.bool).roll(9, 0)  # its box holds others
+    atlas = make_atlas(queries, 3)
+    places = (atlas.y * 90 + atlas.x)[atlas.cut(queries) & atlas.real]
+    assert torch.nonzero(queries.flatten())[:, 0].equal(places.sort().values)
+
+
+def test_windows_keep_their_distance() -> None:
+    """Guards against a patch that reads the pixels of the window beside its own."""
+    queries = hole_at(40, 50, (0, 5, 0, 6), (0, 5, 44, 50), (35, 40, 20, 30))
+    atlas = make_atlas(queries, 3)
+    taken = atlas.cut(queries) & atlas.real
+    y, x = torch.nonzero(taken, as_tuple=True)
+    for dy, dx in ((-3, 0), (3, 0), (0, -3), (0, 3)):
+        there = y + dy, x + dx
+        near = (atlas.y[there] - atlas.y[taken]).abs() <= 3
+        near &= (atlas.x[there] - atlas.x[taken]).abs() <= 3
+        assert (near | ~atlas.real[there]).all()
+
+
+def test_the_poisson_equation_is_solved() -> None:
+    inside = hole_at(40, 50, (5, 30, 7, 44))
+    real = torch.ones(40, 50, dtype=torch.bool)
+    wanted = torch.rand(2, 40, 50, generator=torch.Generator().manual_seed(0)) * inside
+    padded = torch.nn.functional.pad(wanted, (1, 1, 1, 1))
+    side = padded[:, 1:-1, 2:] + padded[:, 1:-1, :-2] + padded[:, 2:, 1:-1] + padded[:, :-2, 1:-1] - 4 * wanted
+    torch.testing.assert_close(solve_poisson(side, inside, real), wanted, rtol=0, atol=0.02)
