@@ -1,0 +1,191 @@
+"""Which files an editing run reads and writes, and going through them: on after a bad one, past those that are done."""
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from psal.editing.files import READ_SUFFIXES, WRITE_FORMATS, check_writable_format
+from psal.editing.whole_files import check_folder_is_writable
+
+
+class UsageError(ValueError):
+    """The paths do not fit together; nothing has been done."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One picture to edit.
+
+    Attributes:
+        photo: to read.
+        partner: the mask or reference to read, if the editing takes one.
+        out: to write.
+        extras: further files to write, by name ("compare", "shifts").
+    """
+
+    photo: Path
+    partner: Path | None
+    out: Path
+    extras: dict[str, Path] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What there is to do.
+
+    Attributes:
+        jobs: those still to be done.
+        skipped: how many were done before.
+        failures: a line for each photo that cannot be done.
+    """
+
+    jobs: list[Job]
+    skipped: int
+    failures: list[str]
+
+
+def plan_jobs(
+    photo: Path,
+    partner: Path | None,
+    out: Path,
+    *,
+    partner_name: str = "reference",
+    shifts: Path | None = None,
+    compare: bool = False,
+    overwrite: bool = False,
+) -> Plan:
+    """Pair photos with masks or references and with the files to write.
+
+    Args:
+        photo: a picture, or a folder of them.
+        partner: one mask or reference for all photos, a folder that has one of the same stem for each, or None.
+        out: a file to write, or a folder; a folder of photos needs a folder, which is made.
+        partner_name: what messages call the partner.
+        shifts: a file for the shifts, or a folder.
+        compare: write before and after side by side too, beside ``out`` with "_compare" after its stem.
+        overwrite: do again what is done; without it, a folder's photos whose output is there are skipped, and a
+            single one is an error.
+
+    Returns:
+        :class:`Plan`
+
+    Raises:
+        UsageError: if the paths do not fit together.
+        OSError: if the folders cannot be written to.
+    """
+    many = photo.is_dir()
+    photos = _pictures_in(photo) if many else [_existing(photo)]
+    partners = _pictures_in(partner) if partner is not None and _existing(partner).is_dir() else None
+    jobs: list[Job] = []
+    failures: list[str] = []
+    for path in photos:
+        found = partner
+        if partners is not None:
+            candidates = [other for other in partners if other.stem == path.stem]
+            if len(candidates) != 1:
+                what = "none" if not candidates else f"{len(candidates)}"
+                wanted = f"{path}: needs one {partner_name} named {path.stem} in {partner}, which has {what}"
+                if not many:
+                    raise UsageError(wanted)
+                failures.append(wanted)
+                continue
+            found = candidates[0]
+        target = _output(path, out, many)
+        extras = {}
+        if shifts is not None:
+            extras["shifts"] = _output(path, shifts, many)
+        if compare:
+            extras["compare"] = target.with_name(f"{target.stem}_compare.png")
+        jobs.append(Job(path, found, target, extras))
+    _check_outputs(jobs)
+    if not many and not overwrite:
+        for written in _written(jobs[0]):
+            if written.exists():
+                raise UsageError(f"{written} is there already: add --overwrite to replace it, or choose another name")
+    left = [job for job in jobs if overwrite or not job.out.exists()]
+    for folder in {written.parent for job in left for written in _written(job)}:
+        check_folder_is_writable(folder)
+    return Plan(left, len(jobs) - len(left), failures)
+
+
+def run_jobs(jobs: list[Job], work: Callable[[int, Job], None]) -> list[str]:
+    """Do the jobs one after the other.
+
+    Args:
+        jobs: from :func:`plan_jobs`.
+        work: reads, edits and writes one, given its number and itself; it writes ``out`` last, so that a job whose
+            ``out`` is there is done.
+
+    Returns:
+        A line for each job that failed.
+    """
+    failures = []
+    for number, job in enumerate(jobs):
+        try:
+            work(number, job)
+        except ImportError:
+            raise
+        except Exception as error:  # whatever is wrong with one picture, the others still get their turn
+            line = describe(error)
+            failures.append(line if str(job.photo) in line else f"{job.photo}: {line}")
+    return failures
+
+
+def describe(error: BaseException) -> str:
+    """An error as one line that says what to do."""
+    line = " ".join(str(error).split())
+    if isinstance(error, MemoryError) or "not enough memory" in line:
+        return "there is not enough memory: make the picture smaller, or close other programs"
+    return line if isinstance(error, ValueError | OSError) and line else f"{type(error).__name__}: {line}"
+
+
+def _existing(path: Path) -> Path:
+    if not path.exists():
+        raise UsageError(f"{path}: there is no such file or folder")
+    return path
+
+
+def _pictures_in(folder: Path) -> list[Path]:
+    pictures = [
+        path
+        for path in sorted(folder.iterdir())
+        if path.suffix.lower() in READ_SUFFIXES and not path.name.startswith(".") and not path.is_dir()
+    ]
+    if not pictures:
+        raise UsageError(f"{folder} has no pictures in it: they end in {', '.join(READ_SUFFIXES)}")
+    return pictures
+
+
+def _output(photo: Path, out: Path, many: bool) -> Path:
+    if many and out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file, and {photo.parent} a folder: give a folder to write to")
+    if many or out.is_dir():
+        return out / (photo.name if photo.suffix.lower() in WRITE_FORMATS else f"{photo.stem}.png")
+    try:
+        check_writable_format(out)
+    except ValueError as error:
+        raise UsageError(f"{error}, or give a folder that exists") from None
+    return out
+
+
+def _written(job: Job) -> Iterator[Path]:
+    yield job.out
+    yield from job.extras.values()
+
+
+def _check_outputs(jobs: list[Job]) -> None:
+    inputs = {_identity(path) for job in jobs for path in (job.photo, job.partner) if path is not None}
+    for path, times in Counter(path for job in jobs for path in _written(job)).items():
+        if path.exists() and _identity(path) in inputs:
+            raise UsageError(f"{path} would be written over what is read: choose another name or folder")
+        if times > 1:
+            raise UsageError(f"{path} would be written {times} times: rename a picture, or choose another folder")
+        if path.is_dir():
+            raise UsageError(f"{path} is a folder: choose another name")
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    status = os.stat(path)
+    return status.st_dev, status.st_ino

@@ -1,0 +1,113 @@
+"""16-bit PNG and TIFF, which Pillow cannot hold in colour: imagecodecs and tifffile read and write them."""
+
+import io
+import struct
+import zlib
+from typing import Any
+
+import imagecodecs
+import numpy as np
+import tifffile
+from numpy.typing import NDArray
+from PIL import Image
+from tifffile import PHOTOMETRIC
+
+PNG_DEPTH_BYTE = 24  # of the file, in the header chunk that every PNG starts with
+PNG_HEADER_END = 33
+BITS_PER_SAMPLE = 258
+TIFF_TEXTS = (270, 271, 272, 305, 306, 315, 33432)  # description, make, model, software, date, artist, copyright
+ICC_PROFILE_TAG = 34675
+
+
+class UnknownLayoutError(ValueError):
+    """A sound file whose channels mean something else than grey or RGB, with or without plain alpha."""
+
+
+def decode(image: Image.Image, content: bytes) -> NDArray[Any] | None:
+    """The 16-bit pixels of a PNG or TIFF.
+
+    Args:
+        image: as Pillow opened it.
+        content: the whole file.
+
+    Returns:
+        uint16 ``(H, W)`` or ``(H, W, C)``; None if it is not such a file.
+
+    Raises:
+        UnknownLayoutError: if its channels cannot be used; the message goes on after the file's name.
+    """
+    if image.format == "PNG" and content[PNG_DEPTH_BYTE] == 16:
+        return np.asarray(imagecodecs.png_decode(content))
+    if image.format == "TIFF" and _bits(image) == 16:
+        return _decode_tiff(content)
+    return None
+
+
+def encode_png(
+    pixels: NDArray[Any], exif: bytes | None, icc_profile: bytes | None, dpi: tuple[float, float] | None
+) -> bytes:
+    """A PNG file of uint16 pixels ``(H, W)`` or ``(H, W, C)``."""
+    content = bytes(imagecodecs.png_encode(np.ascontiguousarray(pixels)))
+    chunks = b""
+    if icc_profile:
+        chunks += _png_chunk(b"iCCP", b"ICC profile\0\0" + zlib.compress(icc_profile))
+    if dpi:
+        chunks += _png_chunk(b"pHYs", struct.pack(">IIB", *(round(x / 0.0254) for x in dpi), 1))
+    if exif:
+        chunks += _png_chunk(b"eXIf", exif.removeprefix(b"Exif\0\0"))
+    return content[:PNG_HEADER_END] + chunks + content[PNG_HEADER_END:]
+
+
+def encode_tiff(
+    pixels: NDArray[Any], exif: bytes | None, icc_profile: bytes | None, dpi: tuple[float, float] | None
+) -> bytes:
+    """A TIFF file of uint16 pixels ``(H, W)`` or ``(H, W, C)``; of the EXIF it takes the texts only."""
+    if pixels.ndim == 3 and pixels.shape[2] == 2:  # grey and alpha: few programs open that as a TIFF
+        pixels = pixels[..., [0, 0, 0, 1]]
+    tags = Image.Exif()
+    if exif:
+        tags.load(exif)
+    extra = [(tag, "s", 0, str(tags[tag]), True) for tag in TIFF_TEXTS if tag in tags]
+    if icc_profile:
+        extra.append((ICC_PROFILE_TAG, "B", len(icc_profile), icc_profile, True))  # type: ignore[arg-type]
+    out = io.BytesIO()
+    tifffile.imwrite(
+        out,
+        np.ascontiguousarray(pixels),
+        photometric="minisblack" if pixels.ndim == 2 else "rgb",
+        extrasamples=["unassalpha"] if pixels.ndim == 3 and pixels.shape[2] == 4 else None,
+        compression="zlib",
+        predictor=True,
+        resolution=dpi,
+        resolutionunit="inch" if dpi else None,
+        metadata=None,
+        software=False,
+        extratags=extra,
+    )
+    return out.getvalue()
+
+
+def _bits(image: Image.Image) -> int:
+    bits = image.tag_v2.get(BITS_PER_SAMPLE, (1,))  # type: ignore[attr-defined]
+    return int(max(bits)) if isinstance(bits, tuple) else int(bits)
+
+
+def _decode_tiff(content: bytes) -> NDArray[Any]:
+    with tifffile.TiffFile(io.BytesIO(content)) as file:
+        page = file.pages[0]
+        assert isinstance(page, tifffile.TiffPage)
+        colors = page.samplesperpixel - len(page.extrasamples)
+        known_colors = (page.photometric, colors) in ((PHOTOMETRIC.MINISBLACK, 1), (PHOTOMETRIC.RGB, 3))
+        known_alpha = tuple(page.extrasamples) in ((), (tifffile.EXTRASAMPLE.UNASSALPHA,))
+        if page.dtype != np.uint16 or not known_colors or not known_alpha:
+            raise UnknownLayoutError(
+                "is a 16-bit TIFF of another kind than grey or RGB with or without plain alpha: convert it to RGB"
+            )
+        pixels = page.asarray()
+        if page.planarconfig == tifffile.PLANARCONFIG.SEPARATE and page.samplesperpixel > 1:
+            pixels = np.moveaxis(pixels, 0, -1)
+        return pixels
+
+
+def _png_chunk(kind: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
