@@ -1,0 +1,332 @@
+"""The command line: arguments in, a function called, a message out."""
+
+import contextlib
+import io
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+except ImportError as missing:
+    sys.exit(f"error: {missing.name} is missing, which the command line needs: pip install 'psal[edit]'")
+
+from psal.version import __version__
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from psal.editing.folder_run import Job
+
+FAILED, WRONG_USAGE, STOPPED = 1, 2, 130
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Edit photographs with patches of the photograph itself or of another one; nothing is trained.",
+)
+
+
+def _fitting_seed(seed: int) -> int:
+    from psal.arguments import check_seed
+
+    try:
+        check_seed(seed)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    return seed
+
+
+def _enlarging(scale: float) -> float:
+    if not scale > 1:
+        raise typer.BadParameter(f"{scale:g} would not enlarge: give a number above 1")
+    return scale
+
+
+Photo = Annotated[Path, typer.Argument(help="a picture, or a folder of them", show_default=False)]
+Mask = Annotated[
+    Path,
+    typer.Argument(help="white where the hole is: one for all, or a folder with the same names", show_default=False),
+]
+Reference = Annotated[
+    Path, typer.Argument(help="one picture for all, or a folder with the same names", show_default=False)
+]
+Out = Annotated[Path, typer.Option("--out", "-o", help="file to write, or a folder", show_default=False)]
+Seed = Annotated[int, typer.Option(callback=_fitting_seed, help="the same seed gives the same picture")]
+
+Threads = Annotated[int | None, typer.Option(min=1, help="how many cores to use; all if left out", show_default=False)]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="write over what is there")]
+Compare = Annotated[
+    bool, typer.Option("--compare", help="also write before and after side by side, as OUT_compare.png")
+]
+
+
+@dataclass(frozen=True)
+class Edited:
+    """Pixels to write, the shifts if they were asked for, and what there is to say."""
+
+    pixels: "NDArray[Any]"
+    shifts: "NDArray[Any] | None" = None
+    note: str = ""
+
+
+# Pixels of the photo and of the mask or reference, and what to call with the share that is done.
+Edit = Callable[[Any, Any, Callable[[float], None]], Edited]
+
+
+@app.command()
+def inpaint(
+    photo: Photo,
+    mask: Mask,
+    out: Out,
+    seed: Seed = 0,
+    threads: Threads = None,
+    overwrite: Overwrite = False,
+    compare: Compare = False,
+) -> None:
+    """Fill the hole that a mask marks: remove an object, a scratch, a text."""
+
+    def edit(pixels: Any, mask_pixels: Any, progress: Callable[[float], None]) -> Edited:
+        from psal.editing.inpaint import inpaint
+        from psal.editing.pictures import open_mask
+
+        if not open_mask(mask_pixels, pixels.shape[:2]).any():
+            return Edited(pixels, note="the mask has no white in it, so the picture is a copy")
+        return Edited(inpaint(pixels, mask_pixels, seed=seed, progress=progress))
+
+    _run(edit, photo, mask, "mask", out, threads=threads, overwrite=overwrite, compare=compare)
+
+
+@app.command()
+def colorize(
+    photo: Photo,
+    reference: Reference,
+    out: Out,
+    seed: Seed = 0,
+    threads: Threads = None,
+    overwrite: Overwrite = False,
+    compare: Compare = False,
+) -> None:
+    """Colour a grey photo with the colours of another one of the same scene or kind."""
+
+    def edit(pixels: Any, reference_pixels: Any, progress: Callable[[float], None]) -> Edited:
+        from psal.editing.colorize import colorize
+
+        return Edited(colorize(pixels, reference_pixels, seed=seed, progress=progress))
+
+    _run(edit, photo, reference, "reference", out, threads=threads, overwrite=overwrite, compare=compare)
+
+
+@app.command()
+def reconstruct(
+    photo: Photo,
+    reference: Reference,
+    out: Out,
+    shifts: Annotated[
+        Path | None, typer.Option(help="also write where each pixel came from, as colours", show_default=False)
+    ] = None,
+    seed: Seed = 0,
+    threads: Threads = None,
+    overwrite: Overwrite = False,
+    compare: Compare = False,
+) -> None:
+    """Rebuild a photo from the pixels of another one."""
+
+    def edit(pixels: Any, reference_pixels: Any, progress: Callable[[float], None]) -> Edited:
+        from psal.editing.reconstruct import reconstruct
+
+        if shifts is None:
+            return Edited(reconstruct(pixels, reference_pixels, seed=seed, progress=progress))
+        rebuilt, shift_picture = reconstruct(pixels, reference_pixels, seed=seed, progress=progress, return_shifts=True)
+        return Edited(rebuilt, shift_picture)
+
+    _run(
+        edit, photo, reference, "reference", out,
+        shifts=shifts, threads=threads, overwrite=overwrite, compare=compare,
+    )  # fmt: skip
+
+
+@app.command()
+def upscale(
+    photo: Photo,
+    out: Out,
+    scale: Annotated[
+        float, typer.Option(callback=_enlarging, max=4, help="how many times as wide and as high, above 1")
+    ] = 2,
+    seed: Seed = 0,
+    threads: Threads = None,
+    overwrite: Overwrite = False,
+    compare: Compare = False,
+) -> None:
+    """Enlarge a photo, with detail that it shows elsewhere at another size."""
+
+    def edit(pixels: Any, _: Any, progress: Callable[[float], None]) -> Edited:
+        from psal.editing.upscale import upscale
+
+        return Edited(upscale(pixels, scale, seed=seed, progress=progress))
+
+    _run(edit, photo, None, "", out, threads=threads, overwrite=overwrite, compare=compare)
+
+
+@app.command()
+def samples(
+    folder: Annotated[Path, typer.Argument(help="where to put them")] = Path("samples"), overwrite: Overwrite = False
+) -> None:
+    """Write sample pictures with masks and references, and say what to try with them."""
+    with _errors_as_messages():
+        from psal.data.samples import samples
+        from psal.editing.files import write_picture_file
+        from psal.editing.folder_run import UsageError
+        from psal.editing.whole_files import check_folder_is_writable
+
+        pictures: dict[str, NDArray[Any]] = {}
+        commands = []
+        for sample in samples():
+            partners = {"mask": sample.mask, "reference": sample.reference}
+            files = {f"{sample.name}.png": sample.picture}
+            files |= {f"{sample.name}_{role}.png": pixels for role, pixels in partners.items() if pixels is not None}
+            pictures |= files
+            inputs = " ".join(_quoted(folder / name) for name in files)
+            commands.append(f"psal {sample.name} {inputs} -o {_quoted(folder / f'{sample.name}_out.png')} --compare")
+        if not overwrite and (there := [folder / name for name in pictures if (folder / name).exists()]):
+            raise UsageError(f"{there[0]} is there already: add --overwrite to replace it, or choose another folder")
+        check_folder_is_writable(folder)
+        for name, pixels in pictures.items():
+            write_picture_file(folder / name, pixels)
+        _say(f"wrote {len(pictures)} pictures to {folder}; now try")
+        for command in commands:
+            _say(f"  {command}")
+
+
+def _run(
+    edit: Edit,
+    photo: Path,
+    partner: Path | None,
+    partner_name: str,
+    out: Path,
+    *,
+    threads: int | None,
+    overwrite: bool,
+    compare: bool,
+    shifts: Path | None = None,
+) -> None:
+    with _errors_as_messages():
+        from psal.editing.folder_run import plan_jobs, run_jobs
+
+        plan = plan_jobs(
+            photo, partner, out, partner_name=partner_name, shifts=shifts, compare=compare, overwrite=overwrite
+        )
+        if threads is not None:
+            import torch
+
+            torch.set_num_threads(threads)
+        with _progress_bar(len(plan.jobs)) as (bar, task):
+
+            def work(number: int, job: "Job") -> None:
+                bar.update(task, description=job.photo.name, completed=number)
+                note = _edit_file(edit, job, lambda share: bar.update(task, completed=number + share))
+                _say(f"wrote {job.out}" + (f" ({note})" if note else ""), bar)
+
+            failures = plan.failures + run_jobs(plan.jobs, work)
+        if photo.is_dir():
+            done = len(plan.jobs) + len(plan.failures) - len(failures)
+            _say(f"{done} done, {plan.skipped} skipped as done before, {len(failures)} failed")
+        for line in failures:
+            _complain(line)
+        if failures:
+            raise typer.Exit(FAILED)
+
+
+def _edit_file(edit: Edit, job: "Job", progress: Callable[[float], None]) -> str:
+    """Read, edit and write one picture; returns what there is to say."""
+    from psal.editing.comparison import side_by_side
+    from psal.editing.files import read_picture_file, write_picture_file
+
+    photo = read_picture_file(job.photo)
+    partner = read_picture_file(job.partner) if job.partner else None
+    edited = edit(photo.pixels, partner.pixels if partner else None, progress)
+    if "shifts" in job.extras and edited.shifts is not None:
+        write_picture_file(job.extras["shifts"], edited.shifts)
+    if "compare" in job.extras:
+        write_picture_file(job.extras["compare"], side_by_side(photo.pixels, edited.pixels))
+    write_picture_file(job.out, edited.pixels, photo)
+    return edited.note
+
+
+@contextlib.contextmanager
+def _errors_as_messages() -> Iterator[None]:
+    """One line for people and an exit code; never a traceback."""
+    try:
+        yield
+    except typer.Exit:
+        raise
+    except KeyboardInterrupt:
+        _complain("stopped", prefix="")
+        raise typer.Exit(STOPPED) from None
+    except ImportError as error:
+        _complain(f"{error.name or error} is missing: pip install 'psal[edit]'")
+        raise typer.Exit(FAILED) from None
+    except Exception as error:
+        from psal.editing.folder_run import UsageError, describe
+
+        _complain(describe(error))
+        raise typer.Exit(WRONG_USAGE if isinstance(error, UsageError) else FAILED) from None
+
+
+@contextlib.contextmanager
+def _progress_bar(total: int) -> Iterator[tuple[Progress, TaskID]]:
+    """A bar with the time left; nothing where nobody looks."""
+    console = Console(stderr=True)
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
+    shown = console.is_terminal
+    with Progress(*columns, console=console, disable=not shown, transient=True, redirect_stdout=False) as bar:
+        yield bar, bar.add_task("", total=total)
+
+
+def _say(line: str, bar: Progress | None = None) -> None:
+    if bar is not None and not bar.disable and sys.stdout.isatty():
+        bar.console.print(line, soft_wrap=True, markup=False, highlight=False)
+    else:
+        print(line, flush=True)
+
+
+def _complain(line: str, prefix: str = "error: ") -> None:
+    print(f"{prefix}{line}", file=sys.stderr, flush=True)
+
+
+def _quoted(path: Path) -> str:
+    import shlex
+
+    return shlex.quote(str(path))
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"psal {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="show the version")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a file's name need not be text
+    app(prog_name="psal")
+
+
+if __name__ == "__main__":
+    main()
