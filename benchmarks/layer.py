@@ -258,7 +258,7 @@ def main() -> None:
     settings = replace(settings, pairs=arguments.pairs or settings.pairs)
     complete = not arguments.quick and arguments.rows == list(ROWS)
 
-    about = metadata()
+    about = metadata("layer")
     if about["load"] is not None and about["load"] > BUSY:
         print(f"warning: other work keeps this machine busy (load {about['load']:.1f})", file=sys.stderr)
     torch.set_num_threads(settings.threads)
@@ -285,10 +285,10 @@ def main() -> None:
     out = arguments.out or Path("results" if complete else "build")
     out.mkdir(parents=True, exist_ok=True)
     (out / "layer.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    text = report.markdown(json.loads((out / "layer.json").read_text()))
+    text = report.layer_markdown(json.loads((out / "layer.json").read_text()))
     (out / "layer.md").write_text(text)
     if complete and arguments.out is None:
-        report.update_readme(Path("README.md"), text)
+        report.update_readme(Path("README.md"), "layer", text)
     print(f"\nwritten to {out / 'layer.json'} and {out / 'layer.md'}", file=sys.stderr)
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-README_START = "<!-- results/layer.md -->"
 README_END = "<!-- end -->"
 
 
@@ -53,13 +52,11 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def markdown(record: dict[str, Any]) -> str:
+def layer_markdown(record: dict[str, Any]) -> str:
     """results/layer.md: the table, the times behind it, and on what and how they were measured."""
-    about, settings = record["metadata"], record["settings"]
+    settings = record["settings"]
     size, memory_size, channels = settings["size"], settings["memory_size"], settings["channels"]
     names = settings["sequences"]
-    versions = ", ".join(f"{name} {found}" for name, found in about["versions"].items() if found)
-    where = f"{about['cpu']} ({about['cores']} cores, {about['cpu_capability']}), {about['system']}"
     return f"""\
 {table(record["rows"])}
 
@@ -82,21 +79,32 @@ patches of {settings["patch_size"]}, k = {settings["neighbors"]}, {settings["thr
 
 </details>
 
-Measured on {about["date"][:10]} by `{about["command"]}` on {where},
-Python {about["python"]}, {versions}.
-"""
+{_origin(record["metadata"])}"""
 
 
-def update_readme(readme: Path, text: str) -> None:
-    """Put the text between the README's markers.
+def editing_markdown(record: dict[str, Any]) -> str:
+    """results/editing.md: the table, what was measured how, and on what."""
+    return f"""\
+{table(record["rows"])}
+
+In brackets the least and the greatest of single pictures or runs.
+
+{record["notes"]}
+
+{_origin(record["metadata"])}"""
+
+
+def update_readme(readme: Path, name: str, text: str) -> None:
+    """Put the text between the README's markers of results/name.md.
 
     Raises:
         ValueError: if the markers are not there.
     """
-    before, start, rest = readme.read_text().partition(README_START)
+    marker = f"<!-- results/{name}.md -->"
+    before, start, rest = readme.read_text().partition(marker)
     _, end, after = rest.partition(README_END)
     if not start or not end:
-        raise ValueError(f"{readme} has no part between {README_START} and {README_END}")
+        raise ValueError(f"{readme} has no part between {marker} and {README_END}")
     readme.write_text(f"{before}{start}\n{text}{end}{after}")
 
 
@@ -105,6 +113,16 @@ def number(value: float) -> str:
     if abs(value) >= 100:
         return f"{value:,.0f}"
     return f"{value:.4g}" if 0.9 <= abs(value) < 2 else f"{value:.3g}"
+
+
+def _origin(about: dict[str, Any]) -> str:
+    """On what, when and by which command it was measured."""
+    versions = ", ".join(f"{name} {found}" for name, found in about["versions"].items() if found)
+    where = f"{about['cpu']} ({about['cores']} cores, {about['cpu_capability']}), {about['system']}"
+    return f"""\
+Measured on {about["date"][:10]} by `{about["command"]}` on {where},
+Python {about["python"]}, {versions}.
+"""
 
 
 def _times(timings: dict[str, dict[str, dict[str, Any]]]) -> str:

@@ -19,7 +19,7 @@ from tqdm import tqdm
 
 import psal
 
-PACKAGES = ("torch", "numpy", "faiss-cpu", "pillow")
+PACKAGES = ("torch", "numpy", "faiss-cpu", "pypatchmatch", "scikit-image", "pillow")
 QUIET_AFTER = 3.0  # seconds without a progress bar
 
 
@@ -104,11 +104,11 @@ def quartiles(numbers: list[float]) -> tuple[float, float]:
     return low, high
 
 
-def metadata() -> dict[str, Any]:
+def metadata(module: str) -> dict[str, Any]:
     """The machine, the versions, the commit, the command and the date."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": "python -m benchmarks.layer " + shlex.join(sys.argv[1:]),
+        "command": f"python -m benchmarks.{module} {shlex.join(sys.argv[1:])}",
         "commit": _commit(),
         "machine": platform.machine(),
         "system": f"{platform.system()} {platform.release()}",
