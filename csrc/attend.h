@@ -64,21 +64,28 @@ class Attention {
       }
       terms.count = 0;
     };
-    for_window(links_, centre, arguments_.patch, queries_.shape, keys_,
-               [&](int64_t first, int64_t last, int64_t shift) {
-                 terms.add(first, last, [&](int64_t begin, int64_t end) {
-                   for (int64_t e = begin; e < end; ++e) {
-                     const int32_t at = int32_t(links_.at[e] + shift);
-                     terms.at[terms.count + e - begin] = at;
-                     terms.weight[terms.count + e - begin] = inside_[at] ? links_.weight[e] : -kInfinity;
-                   }
-                 }, flush);
-               });
-    flush();
+    const auto logit = [&](int64_t e, int32_t at) { return inside_[at] ? links_.weight[e] : -kInfinity; };
+    collect(links_, centre, queries_.shape, keys_, logit, terms, flush);
     if (!(mass > 0)) return kInfinity;
     const T scale = 1 / mass;
     for (int64_t c = 0; c < arguments_.channels; ++c) total[c] *= scale;
     return top + std::log(mass);
+  }
+
+  // All terms of the window around `centre`, entry e with weight_of(e, where it leads to); flushes what it collects.
+  template <typename Entries, typename Weight, typename Flush>
+  void collect(const Entries& entries, const int64_t (&centre)[kAxes], const Shape& grid, const Frame& to,
+               const Weight& weight_of, Terms<T>& terms, const Flush& flush) const {
+    for_window(entries, centre, arguments_.patch, grid, to, [&](int64_t first, int64_t last, int64_t shift) {
+      terms.add(first, last, [&](int64_t begin, int64_t end) {
+        for (int64_t e = begin; e < end; ++e) {
+          const int32_t at = int32_t(entries.at[e] + shift);
+          terms.at[terms.count + e - begin] = at;
+          terms.weight[terms.count + e - begin] = weight_of(e, at);
+        }
+      }, flush);
+    });
+    flush();
   }
 
   static T largest_weight(Terms<T>& terms) {
@@ -205,17 +212,8 @@ class Attention {
       terms.add_to(grad, total);
       terms.count = 0;
     };
-    for_window(arrivals, centre, arguments_.patch, keys_.shape, queries_,
-               [&](int64_t first, int64_t last, int64_t shift) {
-                 terms.add(first, last, [&](int64_t begin, int64_t end) {
-                   for (int64_t e = begin; e < end; ++e) {
-                     const int32_t at = int32_t(arrivals.at[e] + shift);
-                     terms.at[terms.count + e - begin] = at;
-                     terms.weight[terms.count + e - begin] = arrivals.weight[e] - log_mass_[at];
-                   }
-                 }, flush);
-               });
-    flush();
+    const auto logit = [&](int64_t e, int32_t at) { return arrivals.weight[e] - log_mass_[at]; };
+    collect(arrivals, centre, keys_.shape, queries_, logit, terms, flush);
   }
 
   const AttendArguments<T>& arguments_;
