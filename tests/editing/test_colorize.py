@@ -1,0 +1,161 @@
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+from PIL import Image
+from torch import Tensor
+
+import psal
+
+LUMA = torch.tensor([0.299, 0.587, 0.114])
+
+
+def scene(height: int = 83, width: int = 121) -> Tensor:
+    """A colour picture whose four regions differ in texture; 8-bit values, ``[3, H, W]``."""
+    generator = torch.Generator().manual_seed(1)
+    y, x = torch.meshgrid(torch.arange(height) / 1.0, torch.arange(width) / 1.0, indexing="ij")
+    textures = [torch.sin(x / 1.5), torch.sin(y / 2), torch.sin((x + y) / 3), torch.rand(height, width) * 2 - 1]
+    colors = torch.rand(4, 3, generator=generator) * 0.5 + 0.25
+    region = 2 * (y > height / 2 + 6 * torch.sin(x / 9)) + (x > width / 2)
+    texture = torch.stack(textures).gather(0, region.long()[None])[0]
+    color = colors[region.long()].movedim(2, 0) + 0.12 * texture
+    return (color.clamp(0, 1) * 255).round() / 255
+
+
+def luma(color: Tensor) -> Tensor:
+    return (color * LUMA[:, None, None]).sum(0, keepdim=True)
+
+
+def chroma_error(found: Tensor, truth: Tensor) -> float:
+    """Mean square error of the chroma over that of the grey picture, which has none."""
+    found_chroma, true_chroma = found - luma(found), truth - luma(truth)
+    return float(((found_chroma - true_chroma) ** 2).mean() / (true_chroma**2).mean())
+
+
+def test_picture_gets_its_own_colours_back() -> None:
+    truth = scene()
+    assert chroma_error(psal.colorize(luma(truth), truth, seed=0), truth) < 0.01
+
+
+def test_shifted_part_of_the_scene_gives_the_colours() -> None:
+    wide = scene(95, 141)
+    truth, reference = wide[:, 5:88, 13:], wide[:, :90, :117]
+    assert chroma_error(psal.colorize(luma(truth), reference, seed=0), truth) < 0.1
+
+
+@pytest.mark.parametrize(("gamma", "gain"), [(0.6, 1.0), (1.8, 1.0), (1.0, 0.4), (0.7, 0.7), (1.6, 0.8)])
+def test_exposure_does_not_matter(gamma: float, gain: float) -> None:
+    truth = scene()
+    colored = psal.colorize(gain * luma(truth) ** gamma, truth, seed=0)
+    # Dark colours hold less chroma: compare with the strongest that fits, in direction.
+    found, wanted = colored - luma(colored), truth - luma(truth)
+    assert F.cosine_similarity(found, wanted, dim=0).mean() > 0.95
+
+
+def test_8_bit_luminance_stays_as_given() -> None:
+    rng = np.random.default_rng(0)
+    grey = rng.integers(0, 256, (37, 53), dtype=np.uint8)  # black and white too, where no chroma fits
+    reference = rng.integers(0, 256, (41, 29, 3), dtype=np.uint8)
+    colored = psal.colorize(grey, reference, seed=0)
+    assert colored.dtype == np.uint8
+    assert colored.shape == (37, 53, 3)
+    assert (colored != grey[..., None]).any()
+    assert np.array_equal(np.rint(colored @ LUMA.double().numpy()), grey)
+
+
+def test_float_luminance_stays_as_given() -> None:
+    grey = torch.rand(1, 37, 53)
+    colored = psal.colorize(grey, torch.rand(3, 30, 31), seed=0)
+    assert colored.min() >= 0
+    assert colored.max() <= 1
+    torch.testing.assert_close(luma(colored), grey, atol=1e-6, rtol=0)
+
+
+def test_colour_picture_counts_by_its_luminance() -> None:
+    truth, reference = scene(43, 51), scene(57, 40)
+    colored = psal.colorize(truth.flip(0), reference, seed=0)
+    torch.testing.assert_close(luma(colored), luma(truth.flip(0)), atol=1e-6, rtol=0)
+    torch.testing.assert_close(colored, psal.colorize(luma(truth.flip(0)), reference, seed=0))
+
+
+def test_large_picture_keeps_luminance_and_edges_of_colour() -> None:
+    """Pictures this large are matched at a lower resolution: their colours must still end at the edges."""
+    truth = scene(301, 411)
+    colored = psal.colorize(luma(truth), truth, seed=0)
+    torch.testing.assert_close(luma(colored), luma(truth), atol=1e-6, rtol=0)
+    assert chroma_error(colored, truth) < 0.03
+
+
+@pytest.mark.parametrize(
+    ("image", "reference"),
+    [
+        ((1, 1), (1, 1)),
+        ((1, 1), (50, 40)),
+        ((40, 50), (1, 1)),
+        ((1, 300), (200, 1)),
+        ((5, 3), (2, 2)),
+        ((400, 7), (9, 330)),
+    ],
+)
+def test_any_sizes_go_together(image: tuple[int, int], reference: tuple[int, int]) -> None:
+    grey = torch.rand(1, *image)
+    colored = psal.colorize(grey, torch.rand(3, *reference), seed=0)
+    assert colored.isfinite().all()
+    torch.testing.assert_close(luma(colored), grey, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
+def test_constant_pictures_take_the_constant_colour(value: float) -> None:
+    reference = torch.tensor([0.6, 0.5, 0.3])[:, None, None].expand(3, 33, 45)
+    colored = psal.colorize(torch.full((1, 130, 140), value), reference, seed=0)
+    assert colored.isfinite().all()
+    wanted = (reference - luma(reference))[:, :1, :1] * (value == 0.5)
+    torch.testing.assert_close(colored, value + wanted.expand_as(colored), atol=1e-5, rtol=0)
+
+
+def test_kind_of_picture_and_alpha_are_kept(tmp_path: Path) -> None:
+    grey = Image.fromarray(np.random.default_rng(0).integers(0, 256, (20, 31), dtype=np.uint8))
+    grey.save(tmp_path / "grey.png")
+    colors = (scene(25, 30) * 255).byte().movedim(0, 2).numpy()
+    from_file = psal.colorize(tmp_path / "grey.png", colors, seed=0)
+    assert from_file.mode == psal.colorize(grey, colors, seed=0).mode == "RGB"
+    assert np.array_equal(np.asarray(from_file), psal.colorize(np.asarray(grey), colors, seed=0))
+    alpha = torch.rand(1, 20, 31)
+    with_alpha = psal.colorize(torch.cat([torch.rand(1, 20, 31), alpha]), colors, seed=0)
+    assert with_alpha.shape == (4, 20, 31)
+    assert with_alpha[3:].equal(alpha)
+
+
+def test_same_seed_same_picture() -> None:
+    grey, reference = torch.rand(1, 61, 47), torch.rand(3, 50, 63)
+    assert psal.colorize(grey, reference, seed=3).equal(psal.colorize(grey, reference, seed=3))
+    torch.manual_seed(5)
+    first = psal.colorize(grey, reference)
+    torch.manual_seed(5)
+    assert psal.colorize(grey, reference).equal(first)
+
+
+def test_progress_grows_to_one() -> None:
+    shares: list[float] = []
+    psal.colorize(torch.rand(1, 210, 220), torch.rand(3, 200, 230), seed=0, progress=shares.append)
+    assert len(shares) > 1
+    assert shares == sorted(shares)
+    assert math.isclose(shares[-1], 1)
+
+
+def test_grey_reference_is_refused() -> None:
+    with pytest.raises(ValueError, match="reference must be a colour picture"):
+        psal.colorize(torch.rand(1, 20, 20), torch.rand(1, 20, 20))
+
+
+def test_errors_name_the_argument() -> None:
+    with pytest.raises(ValueError, match="reference must"):
+        psal.colorize(torch.rand(1, 20, 20), torch.rand(3, 20))
+    with pytest.raises(TypeError, match="image must"):
+        psal.colorize(3, torch.rand(3, 20, 20))  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=re.escape("seed must be an int")):
+        psal.colorize(torch.rand(1, 20, 20), torch.rand(3, 20, 20), seed=0.5)  # type: ignore[arg-type]
