@@ -28,7 +28,7 @@ help:  ## show this list
 
 install: $(KERNEL)  ## set up .venv and compile the kernel
 
-demo: $(KERNEL)  ## rebuild one view of a stereo pair from the other; pictures go to demo/
+demo: $(KERNEL)  ## fill, colour, rebuild and enlarge the sample pictures; they go to demo/
 	$(SAY) "demo"
 	@$(BIN)/python -m psal.demo --out demo
 
@@ -46,9 +46,11 @@ lint: $(KERNEL)  ## ruff and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(KERNEL) $(BENCH_STAMP)  ## measure the layer on DAVIS frames: make bench DATA=folder
-	$(SAY) "benchmark"
+bench: $(KERNEL) $(BENCH_STAMP)  ## measure the layer and the editing on real pictures: make bench DATA=folder
+	$(SAY) "benchmark of the layer"
 	$(BIN)/python -m benchmarks.layer --data $(DATA)
+	$(SAY) "benchmark of the editing"
+	$(BIN)/python -m benchmarks.editing --data $(DATA)
 
 # A second build beside the normal one. libasan must be in the process before Python is, and libstdc++ with it,
 # or it does not see C++ exceptions; Python itself leaks by design. What torch.compile makes is not the kernel's.
@@ -81,7 +83,7 @@ $(PACKAGE_STAMP): $(TORCH_STAMP) pyproject.toml setup.py
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq g++ >/dev/null; } || \
 		{ echo "no C++ compiler found: install g++ 11 or later, or set CXX" >&2; exit 1; }
 	$(SAY) "compiling the kernel and installing psal: about a minute"
-	@$(PIP) install --no-build-isolation --editable '.[dev,demo]'
+	@$(PIP) install --no-build-isolation --editable '.[dev]'
 	@touch $@
 
 # pip has just compiled it where the package was just installed; a changed source is compiled in place.

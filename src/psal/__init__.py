@@ -1,9 +1,18 @@
 """Patch-based stochastic attention: every pixel attends to a whole picture, in linear time and memory."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from psal.functional import aggregate, attend, exact_match, patch_attention, patch_match
 from psal.layers import PatchAttention, PatchAttentionBlock
 from psal.matches import Matches, MatchQuality, match_quality
 from psal.version import __version__
+
+if TYPE_CHECKING:
+    from psal.editing.colorize import colorize
+    from psal.editing.inpaint import inpaint
+    from psal.editing.reconstruct import reconstruct
+    from psal.editing.upscale import upscale
 
 __all__ = [
     "MatchQuality",
@@ -13,8 +22,23 @@ __all__ = [
     "__version__",
     "aggregate",
     "attend",
+    "colorize",
     "exact_match",
+    "inpaint",
     "match_quality",
     "patch_attention",
     "patch_match",
+    "reconstruct",
+    "upscale",
 ]
+
+EDITING = ("colorize", "inpaint", "reconstruct", "upscale")  # loaded when first used: they need psal[edit]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in EDITING:
+        raise AttributeError(f"module 'psal' has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"psal.editing.{name}"), name)
+    except ModuleNotFoundError as error:
+        raise ImportError(f"psal.{name} needs {error.name}: pip install 'psal[edit]'", name=error.name) from None

@@ -1,150 +1,153 @@
-"""Rebuild one view of a stereo pair from the other: ``python -m psal.demo --out demo``."""
+"""All four kinds of editing on the bundled samples: ``python -m psal.demo --out demo``."""
 
 import argparse
-import math
-import statistics
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch import Tensor
 
 import psal
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from PIL import Image
 
-CHECKED = 2000  # queries compared with exact search, a few seconds
-RUNS = 3
-MARGIN, LABEL_HEIGHT = 8, 44
-ERROR_GAIN = 5
+    from psal.data.samples import Sample
+
+SCALE = 2
+CELL, MARGIN, LABEL_HEIGHT = 400, 10, 26
 
 
-class Rebuilt(NamedTuple):
-    """One layer's picture ``(1, 3, H, W)`` and how it came about."""
+class Done(NamedTuple):
+    """One edit: labelled pictures, the time it took, and what can be said about it in numbers."""
 
     name: str
-    picture: Tensor
-    loss: float
+    pictures: "list[tuple[str, NDArray[Any]]]"
     seconds: float
-    quality: psal.MatchQuality
+    remark: str
 
 
-def rebuild(
-    name: str, target: Tensor, reference: Tensor, exact: psal.Matches, *, neighbors: int, aggregate: bool, seed: int
-) -> Rebuilt:
-    """Attend from the target's patches to the reference's, with the reference's pixels as values.
+def run(sample: "Sample", truth: "NDArray[Any]", seed: int) -> Done:
+    """Edit one sample.
 
     Args:
-        name: what to call it.
-        target: ``(1, 3, H, W)``.
-        reference: ``(1, 3, H, W)``.
-        exact: true matches of some of the target's pixels, the others −1.
-        neighbors, aggregate, seed: as in :func:`psal.patch_attention`.
-
-    Returns:
-        The picture, its loss, the median time, and the quality of its matches.
+        sample: from :func:`psal.data.samples.samples`.
+        truth: the picture that "colorize" should find.
+        seed: of the search.
     """
-    seconds = []
-    for _ in range(RUNS):
-        start = time.perf_counter()
-        result = psal.patch_attention(
-            target, reference, reference, neighbors=neighbors, aggregate=aggregate,
-            seed=seed, return_matches=True,
-        )  # fmt: skip
-        seconds.append(time.perf_counter() - start)
-    assert isinstance(result, tuple)
-    picture, matches = result
-    checked = exact.index[:, :1] >= 0
-    matches = psal.Matches(matches.index.where(checked, -1), matches.score.where(checked, -math.inf))
-    loss = (picture - target).square().mean().item()
-    return Rebuilt(name, picture, loss, statistics.median(seconds), psal.match_quality(matches, exact))
+    picture, start = sample.picture, time.perf_counter()
+    if sample.mask is not None:
+        result = psal.inpaint(picture, sample.mask, seed=seed)
+        seconds = time.perf_counter() - start
+        hole = sample.mask > 127
+        before = picture.copy()
+        before[hole] = 255
+        remark = f"{int(hole.sum()):,} pixels filled, the others unchanged: {bool((result == picture)[~hole].all())}"
+        return Done("inpaint", [("photograph", picture), ("hole", before), ("filled", result)], seconds, remark)
+    if sample.reference is not None and sample.name == "colorize":
+        result = psal.colorize(picture, sample.reference, seed=seed)
+        seconds = time.perf_counter() - start
+        gain = _error(picture[..., None], truth) / _error(result, truth)
+        remark = f"square error {gain:.1f} times below the grey picture's"
+        pictures = [("grey photograph", picture), ("reference", sample.reference), ("coloured", result)]
+        return Done("colorize", pictures, seconds, remark)
+    if sample.reference is not None:
+        result, shifts = psal.reconstruct(picture, sample.reference, seed=seed, return_shifts=True)
+        seconds = time.perf_counter() - start
+        remark = f"mean square error {_error(result, picture):.5f}"
+        pictures = [("left view", picture), ("rebuilt from the right view", result), ("shifts", shifts)]
+        return Done("reconstruct", pictures, seconds, remark)
+    result = psal.upscale(picture, SCALE, seed=seed)
+    seconds = time.perf_counter() - start
+    size = result.shape[1::-1]
+    bicubic = _resized(picture, size)
+    again = _resized(result, picture.shape[1::-1])
+    remark = f"square error after halving it again {_error(again, picture):.6f}, of bicubic "
+    remark += f"{_error(_resized(bicubic, picture.shape[1::-1]), picture):.6f}"
+    nearest = picture.repeat(SCALE, 0).repeat(SCALE, 1)
+    pictures = [("photograph, part", nearest), ("bicubic, twice", bicubic), ("enlarged, twice", result)]
+    return Done("upscale", [(label, _middle(x)) for label, x in pictures], seconds, remark)
 
 
-def load_views() -> tuple[Tensor, Tensor]:
-    """Left and right view of scikit-image's motorcycle, each ``(1, 3, H, W)`` in 0..1."""
-    import numpy as np
-    from skimage import data
-
-    views = [torch.from_numpy(np.ascontiguousarray(view)) for view in data.stereo_motorcycle()[:2]]
-    left, right = (view.permute(2, 0, 1)[None].float().div(255).contiguous() for view in views)
-    return left, right
-
-
-def to_image(picture: Tensor) -> "Image.Image":
-    """A picture ``(1, 3, H, W)`` in 0..1 as Pillow has it."""
-    from PIL import Image
-
-    pixels = picture[0].clamp(0, 1).mul(255).round().byte().permute(1, 2, 0)
-    return Image.fromarray(pixels.numpy())
-
-
-def side_by_side(columns: list[list[tuple[str, Tensor]]]) -> "Image.Image":
-    """Labelled pictures of one size, column by column."""
+def contact_sheet(edits: list[Done]) -> "Image.Image":
+    """All pictures with their labels, an edit a row."""
     from PIL import Image, ImageDraw, ImageFont
 
-    height, width = columns[0][0][1].shape[2:]
-    cell_width, cell_height = width + MARGIN, height + MARGIN + LABEL_HEIGHT
-    size = (len(columns) * cell_width + MARGIN, max(map(len, columns)) * cell_height + MARGIN)
-    sheet = Image.new("RGB", size, "white")
+    font = ImageFont.load_default(size=18)
+    rows = []
+    for edit in edits:
+        cells: list[tuple[str, Image.Image]] = []
+        for label, pixels in edit.pictures:
+            image = Image.fromarray(pixels).convert("RGB")
+            if max(image.size) <= CELL // 2:  # pixels to look at
+                image = image.resize((2 * image.width, 2 * image.height), Image.Resampling.NEAREST)
+            image.thumbnail((CELL, CELL), Image.Resampling.LANCZOS)
+            cells.append((f"{edit.name}: {label}" if not cells else label, image))
+        rows.append(cells)
+    heights = [max(image.height for _, image in row) + LABEL_HEIGHT + MARGIN for row in rows]
+    sheet = Image.new("RGB", (max(map(len, rows)) * (CELL + MARGIN) + MARGIN, sum(heights) + MARGIN), "white")
     draw = ImageDraw.Draw(sheet)
-    font = ImageFont.load_default(size=28)
-    for i, column in enumerate(columns):
-        for j, (label, picture) in enumerate(column):
-            left, top = MARGIN + i * cell_width, MARGIN + j * cell_height
+    top = MARGIN
+    for row, height in zip(rows, heights, strict=True):
+        for column, (label, image) in enumerate(row):
+            left = MARGIN + column * (CELL + MARGIN)
             draw.text((left, top), label, fill="black", font=font)
-            sheet.paste(to_image(picture), (left, top + LABEL_HEIGHT))
+            sheet.paste(image, (left, top + LABEL_HEIGHT))
+        top += height
     return sheet
 
 
 def main() -> None:
-    """Rebuild the left view of a stereo pair from the right one: loss, time, match quality, and pictures."""
+    """Fill, colour, rebuild and enlarge the bundled sample pictures; writes them and one contact sheet."""
     parser = argparse.ArgumentParser(prog="python -m psal.demo", description=main.__doc__)
     parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the pictures [demo]")
     parser.add_argument("--seed", type=int, default=0, help="of the search [0]")
     arguments = parser.parse_args()
     try:
-        target, reference = load_views()
-        arguments.out.mkdir(parents=True, exist_ok=True)
+        from PIL import Image
+
+        from psal.data.samples import samples
+
+        found = samples()
     except ImportError as error:
-        sys.exit(f"error: {error.name} is missing, which the demo needs: pip install 'psal[demo]'")
+        sys.exit(f"error: {error.name} is missing, which the demo needs: pip install 'psal[edit]'")
+    try:
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        truth = next(sample.picture for sample in found if sample.name == "reconstruct")
+        edits = []
+        print(f"{torch.get_num_threads()} threads\n{'edit':12} {'size':>10} {'seconds':>8}  result", flush=True)
+        for sample in found:
+            done = run(sample, truth, arguments.seed)
+            edits.append(done)
+            height, width = sample.picture.shape[:2]
+            print(f"{done.name:12} {f'{width} × {height}':>10} {done.seconds:8.2f}  {done.remark}", flush=True)
+            for label, pixels in done.pictures:
+                name = f"{done.name}_{label}".replace(",", "").replace(" ", "_")
+                Image.fromarray(pixels).save(arguments.out / f"{name}.png")
+        contact_sheet(edits).save(arguments.out / "contact_sheet.png")
     except OSError as error:
-        sys.exit(f"error: cannot write to {arguments.out}: {error.strerror}")
-    height, width = target.shape[2:]
-    print(f"{width} × {height} pixels, RGB, patches of 7 × 7, {torch.get_num_threads()} threads")
+        sys.exit(f"error: cannot write to {arguments.out}: {error.strerror or error}")
+    print(f"\nall of them at once: {arguments.out / 'contact_sheet.png'}")
 
-    print(f"exact search for {CHECKED:,} of the pixels, to compare with: some seconds ...", flush=True)
-    chosen = torch.zeros(height * width, dtype=torch.bool)
-    chosen[torch.randperm(height * width, generator=torch.Generator().manual_seed(arguments.seed))[:CHECKED]] = True
-    start = time.perf_counter()
-    exact = psal.exact_match(target, reference, neighbors=1, query_mask=chosen.reshape(1, 1, height, width))
-    whole = (time.perf_counter() - start) * height * width / CHECKED
-    print(f"for all {height * width:,} it would take about {whole:,.0f} s")
 
-    print(f"\n{'':17}  {'loss (MSE)':>10}  {'PSNR':>8}  {'time':>8}  {'cost / exact':>12}  {'best found':>10}")
-    rebuilt = []
-    for name, neighbors, aggregate in (("PSAL 1", 1, False), ("PSAL 3", 3, False), ("PSAL 3 aggregated", 3, True)):
-        done = rebuild(name, target, reference, exact, neighbors=neighbors, aggregate=aggregate, seed=arguments.seed)
-        rebuilt.append(done)
-        print(
-            f"{name:17}  {done.loss:10.6f}  {-10 * math.log10(done.loss):5.1f} dB  {done.seconds:6.2f} s"
-            f"  {done.quality.cost_ratio:12.3f}  {done.quality.best_found:10.1%}"
-        )
+def _error(a: "NDArray[Any]", b: "NDArray[Any]") -> float:
+    """Mean square error of values in 0..1."""
+    return float(((a / 255.0 - b / 255.0) ** 2).mean())
 
-    columns = [[("target: left view", target), ("reference: right view", reference)]]
-    columns += [
-        [
-            (done.name, done.picture),
-            (f"{done.name}: error, {ERROR_GAIN} times", (done.picture - target).abs() * ERROR_GAIN),
-        ]
-        for done in rebuilt
-    ]
-    side_by_side(columns).save(arguments.out / "comparison.png")
-    for name, picture in [("target", target), ("reference", reference)] + [(d.name, d.picture) for d in rebuilt]:
-        to_image(picture).save(arguments.out / f"{name.lower().replace(' ', '_')}.png")
-    print(f"\nbefore and after side by side: {arguments.out / 'comparison.png'}")
+
+def _resized(pixels: "NDArray[Any]", size: tuple[int, ...]) -> "NDArray[Any]":
+    import numpy as np
+    from PIL import Image
+
+    return np.asarray(Image.fromarray(pixels).resize((size[0], size[1]), Image.Resampling.BICUBIC))
+
+
+def _middle(pixels: "NDArray[Any]") -> "NDArray[Any]":
+    """The middle half of a picture, where enlarging shows."""
+    height, width = pixels.shape[:2]
+    return pixels[height // 4 : height * 3 // 4, width // 4 : width * 3 // 4]
 
 
 if __name__ == "__main__":
