@@ -1,4 +1,4 @@
-"""Make maps smaller, and bring them up to full size again along the edges of a picture.
+"""Bring small maps up to full size along the edges of a picture.
 
 The guided filter of He, Sun and Tang ("Guided Image Filtering", 2013; "Fast Guided Filter", 2015) finds for each
 small window the slope at which the map follows the picture. Here it is found at the small size, and what is missing
@@ -13,20 +13,12 @@ WINDOW = 5
 FLATNESS = 1e-2  # variance of the picture below which a window's map is taken as constant
 
 
-def halve(x: Tensor) -> Tensor:
-    """Means of 2 × 2 pixels of a map ``[C, H, W]``; an odd last row or column is repeated."""
-    height, width = x.shape[1:]
-    if height % 2 or width % 2:
-        x = F.pad(x[None], (0, width % 2, 0, height % 2), mode="replicate")[0]
-    return F.avg_pool2d(x[None], 2)[0]
-
-
 def upsample_guided(x: Tensor, small: Tensor, large: Tensor) -> Tensor:
     """Upsample a map.
 
     Args:
         x: the map, ``[C, h, w]``.
-        small: the picture at the map's size, ``[1, h, w]``: ``large`` halved some times by :func:`halve`.
+        small: the picture at the map's size, ``[1, h, w]``: ``large`` halved some times by :func:`psal.editing.resizing.halve`.
         large: the picture at full size, ``[1, H, W]``.
 
     Returns:

@@ -6,6 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from psal.editing.resizing import halve
+
 TEXTURE_WEIGHT = 4.0
 TEXTURE_WINDOW = 5  # pixels of each level, so that the window grows with the level
 STRIP = 256  # rows that are halved at a time
@@ -40,11 +42,11 @@ def make_pyramid(color: Tensor, hole: Tensor, levels: int) -> list[Level]:
     """
     pyramid = [Level(color, None, ~hole)]
     while len(pyramid) < levels:
-        pyramid.append(halve(pyramid[-1]))
+        pyramid.append(halve_level(pyramid[-1]))
     return pyramid
 
 
-def halve(level: Level) -> Level:
+def halve_level(level: Level) -> Level:
     """Means of the known ones of 2 × 2 pixels; an odd last row or column is repeated."""
     height = level.known.shape[0]
     strips = [_halve_rows(level, slice(top, min(top + STRIP, height))) for top in range(0, height, STRIP)]
@@ -67,17 +69,9 @@ def _halve_rows(level: Level, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
     else:
         rough = level.roughness[:, rows]
     weight = known[None].float()
-    share = _mean_of_four(weight)
+    share = halve(weight)
     scale = 1 / share.clamp_min(0.25)
-    return _mean_of_four(color * weight) * scale, _mean_of_four(rough * weight) * scale, share[0] >= 0.5
-
-
-def _mean_of_four(x: Tensor) -> Tensor:
-    height, width = x.shape[1:]
-    if height % 2 or width % 2:
-        x = F.pad(x[None], (0, width % 2, 0, height % 2), mode="replicate")[0]
-    rows = x[:, ::2] + x[:, 1::2]
-    return (rows[:, :, ::2] + rows[:, :, 1::2]) / 4
+    return halve(color * weight) * scale, halve(rough * weight) * scale, share[0] >= 0.5
 
 
 def _window_sum(x: Tensor) -> Tensor:

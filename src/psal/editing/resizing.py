@@ -25,6 +25,15 @@ def resize(x: Tensor, size: tuple[int, int]) -> Tensor:
     return F.interpolate(x, size, mode="bicubic", antialias=True, align_corners=False)
 
 
+def halve(x: Tensor) -> Tensor:
+    """Means of 2 × 2 pixels of a map ``[C, H, W]``; an odd last row or column is repeated."""
+    height, width = x.shape[1:]
+    if height % 2 or width % 2:
+        x = F.pad(x[None], (0, width % 2, 0, height % 2), mode="replicate")[0]
+    rows = x[:, ::2] + x[:, 1::2]
+    return (rows[:, :, ::2] + rows[:, :, 1::2]) / 4
+
+
 def back_project(large: Tensor, small: Tensor, *, rounds: int = BACK_PROJECTIONS, clamp: bool = False) -> Tensor:
     """Change a large map as little as needed for :func:`resize` to give the small one again.
 
