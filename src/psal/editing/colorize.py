@@ -32,6 +32,7 @@ PLACE_WEIGHT = 0.6  # place that the coarser level found, in pictures
 CHROMA_WEIGHT = 0.5  # chroma that the coarser level found
 
 SURROUNDINGS = 2.0  # standard deviation, in pixels, of the window of means and deviations
+STRICTNESS = 0.5  # how fast colour fades with the distance of a match, in units of the reference's own variance
 NOISE = 0.05  # deviation below which contrast is not normalised
 
 
@@ -84,14 +85,15 @@ def find_chroma(luma: Tensor, reference: Tensor, seed: int, progress: Progress |
     pyramid = [(matched, keys, chroma(colors))]
     for _ in range(levels - 1):
         pyramid.append(tuple(halve(x) for x in pyramid[-1]))  # type: ignore[arg-type]
-    found = places = None
+    found = places = certainty = None
     for number in reversed(range(levels)):
         query, key, value = pyramid.pop()
-        found, places = _match_level(query, key, value, found, places, seed + number)
+        found, places, certainty = _match_level(query, key, value, found, places, seed + number)
         if progress:
             progress(0.95 * 4.0**-number)
     assert found is not None
-    out = upsample_guided(found, small, luma)
+    assert certainty is not None
+    out = upsample_guided(found * certainty, small, luma)
     if progress:
         progress(1.0)
     return out
@@ -141,7 +143,7 @@ def _choose_exposure(luma: Tensor, reference: Tensor, levels: int, seed: int) ->
 
 def _match_level(
     query: Tensor, key: Tensor, value: Tensor, found: Tensor | None, places: Tensor | None, seed: int
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor]:
     """Match one level and gather chroma and places.
 
     Args:
@@ -152,7 +154,7 @@ def _match_level(
         places: where it found it, as the coordinates of :func:`_grid`, or None.
 
     Returns:
-        chroma ``[2, H, W]`` and places ``[2, H, W]``.
+        chroma ``[2, H, W]``, places ``[2, H, W]``, and how far the chroma is to be trusted ``[1, H, W]``.
     """
     size, grid = query.shape[1:], _grid(key)
     if found is None or places is None:
@@ -167,8 +169,25 @@ def _match_level(
     matches = patch_match(query_map[None], key_map[None], patch_size=PATCH, neighbors=neighbors, seed=seed)
     del query_map, key_map
     temperature = max(-float(matches.score[:, 0].mean()), 1e-6)
-    out = aggregate(matches, torch.cat([value, grid])[None], patch_size=PATCH, temperature=temperature)[0]
-    return out[:2], out[2:]
+    votes = torch.cat([value, grid, value.square().sum(0, keepdim=True)])
+    out = aggregate(matches, votes[None], patch_size=PATCH, temperature=temperature)[0]
+    return out[:2], out[2:4], _certainty(out[:2], out[4:], matches.score, key)
+
+
+def _certainty(found: Tensor, square: Tensor, score: Tensor, key: Tensor) -> Tensor:
+    """How far the chroma is to be trusted, 0..1: less where the votes disagree, or nothing similar was found.
+
+    Args:
+        found: mean chroma of the votes, ``[2, H, W]``.
+        square: mean square of it, ``[1, H, W]``.
+        score: of the matches, ``[1, k, H, W]``.
+        key: luma of the reference, ``[1, h, w]``.
+    """
+    power = found.square().sum(0, keepdim=True)
+    agreement = power / (power + (square - power).clamp_min(0) + 1e-9)
+    typical = (float(_describe(key).var(dim=(1, 2), correction=0).sum()) + NOISE**2) * PATCH**2
+    distance = F.avg_pool2d(-score[:, :1], PATCH, 1, PATCH // 2, count_include_pad=False)[0]
+    return agreement * torch.exp(-STRICTNESS * distance / typical)
 
 
 def _describe(luma: Tensor) -> Tensor:

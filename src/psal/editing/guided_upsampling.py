@@ -18,7 +18,7 @@ def upsample_guided(x: Tensor, small: Tensor, large: Tensor) -> Tensor:
 
     Args:
         x: the map, ``[C, h, w]``.
-        small: the picture at the map's size, ``[1, h, w]``: ``large`` halved some times by :func:`psal.editing.resizing.halve`.
+        small: the picture at the map's size, ``[1, h, w]``: ``large`` halved some times.
         large: the picture at full size, ``[1, H, W]``.
 
     Returns:
