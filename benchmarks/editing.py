@@ -46,9 +46,9 @@ NOTES = f"""\
   4,000 × 3,000 is made grey, and the reference is the same photograph shifted by 40 pixels and a third brighter.
 - Enlarging: the high-resolution picture cut to even sides, halved by Pillow's BICUBIC, and enlarged again; PSNR of Y,
   border of {BORDER} cut, over that of Pillow's BICUBIC enlargement.
-- Colouring: DAVIS, all sequences of the val split, a frame in the middle made grey, and the frame {APART} before it as
-  reference, 854 × 480; mean square error of RGB in 0..1 over all sequences, of the grey picture over the coloured
-  one."""
+- Colouring: DAVIS, all sequences of the val split, frames {APART}, {2 * APART}, … made grey, each with the frame
+  {APART} before it as reference, 854 × 480; mean square error of RGB in 0..1 over all pairs, of the grey pictures over
+  the coloured ones."""
 
 
 @dataclass
@@ -207,12 +207,12 @@ def colour(bench: Bench) -> None:
     before, after = [], []
     for name in tqdm([n for n in names if (davis / "JPEGImages/480p" / n).is_dir()], desc="DAVIS", disable=None):
         paths = bench.pictures(f"DAVIS/JPEGImages/480p/{name}")
-        middle = max(len(paths) // 2, APART)
-        truth, reference = load(paths[middle]), load(paths[middle - APART])
-        grey = np.asarray(Image.fromarray(truth).convert("L"))
-        coloured = psal.colorize(grey, reference, seed=SEED)
-        before.append(mean_square_error(np.repeat(grey[..., None], 3, 2), truth))
-        after.append(mean_square_error(coloured, truth))
+        for first, second in zip(paths[::APART], paths[APART::APART], strict=False):
+            reference, truth = load(first), load(second)
+            grey = np.asarray(Image.fromarray(truth).convert("L"))
+            coloured = psal.colorize(grey, reference, seed=SEED)
+            before.append(mean_square_error(np.repeat(grey[..., None], 3, 2), truth))
+            after.append(mean_square_error(coloured, truth))
     ratios = [b / a for a, b in zip(after, before, strict=True)]
     target = Target("colorize, DAVIS: times below the grey picture's error", 3, 6, more_is_better=True)
     bench.add(target, float(np.mean(before) / np.mean(after)), min(ratios), max(ratios))

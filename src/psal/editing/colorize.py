@@ -32,7 +32,6 @@ PLACE_WEIGHT = 0.6  # place that the coarser level found, in pictures
 CHROMA_WEIGHT = 0.5  # chroma that the coarser level found
 
 SURROUNDINGS = 2.0  # standard deviation, in pixels, of the window of means and deviations
-STRICTNESS = 0.5  # how fast colour fades with the distance of a match, in units of the reference's own variance
 NOISE = 0.05  # deviation below which contrast is not normalised
 
 
@@ -171,23 +170,18 @@ def _match_level(
     temperature = max(-float(matches.score[:, 0].mean()), 1e-6)
     votes = torch.cat([value, grid, value.square().sum(0, keepdim=True)])
     out = aggregate(matches, votes[None], patch_size=PATCH, temperature=temperature)[0]
-    return out[:2], out[2:4], _certainty(out[:2], out[4:], matches.score, key)
+    return out[:2], out[2:4], _certainty(out[:2], out[4:])
 
 
-def _certainty(found: Tensor, square: Tensor, score: Tensor, key: Tensor) -> Tensor:
-    """How far the chroma is to be trusted, 0..1: less where the votes disagree, or nothing similar was found.
+def _certainty(found: Tensor, square: Tensor) -> Tensor:
+    """How far the chroma is to be trusted, ``[1, H, W]`` in 0..1: less where the votes disagree.
 
     Args:
         found: mean chroma of the votes, ``[2, H, W]``.
         square: mean square of it, ``[1, H, W]``.
-        score: of the matches, ``[1, k, H, W]``.
-        key: luma of the reference, ``[1, h, w]``.
     """
     power = found.square().sum(0, keepdim=True)
-    agreement = power / (power + (square - power).clamp_min(0) + 1e-9)
-    typical = (float(_describe(key).var(dim=(1, 2), correction=0).sum()) + NOISE**2) * PATCH**2
-    distance = F.avg_pool2d(-score[:, :1], PATCH, 1, PATCH // 2, count_include_pad=False)[0]
-    return agreement * torch.exp(-STRICTNESS * distance / typical)
+    return power / (power + (square - power).clamp_min(0) + 1e-9)
 
 
 def _describe(luma: Tensor) -> Tensor:
