@@ -31,7 +31,7 @@ class _Layout(ABC):
 
     @abstractmethod
     def restore(self, channels: Tensor) -> Any:
-        """Channels ``[C, H, W]`` in 0..1, colour and then alpha, as the kind of picture that came in."""
+        """Channels ``[C, H, W]``, colour and then alpha, clamped to 0..1, as the kind of picture that came in."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class Picture:
         if alpha is None:
             alpha = self.alpha
         if alpha is None:
-            return self._layout.restore(color.clamp(0, 1))
+            return self._layout.restore(color)
         alpha = alpha.detach().to("cpu", torch.float32)
         if alpha.shape[1:] != color.shape[1:]:
             alpha = F.interpolate(alpha[None], size=color.shape[1:], mode="bicubic", antialias=True)[0]
-        return self._layout.restore(torch.cat([color, alpha]).clamp(0, 1))
+        return self._layout.restore(torch.cat([color, alpha]))
 
 
 def open_picture(image: Image, name: str = "image") -> Picture:
@@ -222,16 +222,26 @@ def _channels_last(values: Tensor) -> NDArray[Any]:
 
 
 def _scaled(values: Tensor, name: str) -> Tensor:
-    if values.dtype in LARGEST_VALUE:
-        return values.to(torch.float32).div_(LARGEST_VALUE[values.dtype]).contiguous()
-    low, high = (x.item() for x in values.aminmax())
-    if not (low >= 0 and high <= 1):  # catches NaN too
-        raise ValueError(f"{name} must have float values in 0..1, got {low:.4g} to {high:.4g}: scale or clamp it first")
-    return values.to(torch.float32).clone(memory_format=torch.contiguous_format)
+    """``[C, H, W]`` as float32 in 0..1, one channel after the other to save memory."""
+    largest = LARGEST_VALUE.get(values.dtype, 1)
+    if values.dtype not in LARGEST_VALUE:
+        low, high = (x.item() for x in values.aminmax())
+        if not (low >= 0 and high <= 1):  # catches NaN too
+            raise ValueError(
+                f"{name} must have float values in 0..1, got {low:.4g} to {high:.4g}: scale or clamp it first"
+            )
+    scaled = torch.empty(values.shape, dtype=torch.float32)
+    for channel, out in zip(values, scaled, strict=True):
+        out.copy_(channel).div_(largest)
+    return scaled
 
 
 def _unscaled(channels: Tensor, dtype: torch.dtype) -> Tensor:
-    if dtype in LARGEST_VALUE:
-        # A float32 has 24 bits: what was a whole number comes back as the same one.
-        return channels.mul(LARGEST_VALUE[dtype]).round().to(torch.int32).to(dtype)
-    return channels.to(dtype)
+    """The other way round."""
+    values = torch.empty(channels.shape, dtype=dtype)
+    for channel, out in zip(channels, values, strict=True):
+        clamped = channel.clamp(0, 1)
+        if dtype in LARGEST_VALUE:  # a float32 has 24 bits: what was a whole number comes back as the same one
+            clamped = clamped.mul_(LARGEST_VALUE[dtype]).round_().to(torch.int32)
+        out.copy_(clamped)
+    return values
