@@ -243,7 +243,7 @@ ROWS = {
 
 
 def main() -> None:
-    """Measure, print the table, and write it; a complete run also updates the README."""
+    """Measure, print the table, and write it and the README; with --rows the other rows stay as they were."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.editing", description=main.__doc__)
     parser.add_argument("--data", type=Path, required=True, help="folder with highres, scenes, Urban100 and DAVIS")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), help="measure only these")
@@ -251,24 +251,25 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     about = metadata("editing")
-    bench = Bench(arguments.data)
+    path = Path("results/editing.json")
+    groups: dict[str, Any] = json.loads(path.read_text())["groups"] if path.exists() else {}
     try:
         for name in arguments.rows:
             print(f"measuring: {name}", file=sys.stderr, flush=True)
+            bench = Bench(arguments.data)
             ROWS[name](bench)
+            groups[name] = {"rows": bench.rows, "commit": about["commit"], "date": about["date"]}
     except FileNotFoundError as error:
         sys.exit(f"error: {error}")
-    record = {"metadata": about, "rows": bench.rows, "notes": NOTES}
-    complete = arguments.rows == list(ROWS)
-    out = Path("results" if complete else "build")
-    out.mkdir(parents=True, exist_ok=True)
-    (out / "editing.json").write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    rows = [row for name in ROWS if name in groups for row in groups[name]["rows"]]
+    record = {"metadata": about, "rows": rows, "groups": groups, "notes": NOTES}
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     text = report.editing_markdown(record)
-    (out / "editing.md").write_text(text)
-    if complete:
-        report.update_readme(Path("README.md"), "editing", text)
-    print(report.table(bench.rows))
-    print(f"\nwritten to {out / 'editing.json'} and {out / 'editing.md'}", file=sys.stderr)
+    path.with_suffix(".md").write_text(text)
+    report.update_readme(Path("README.md"), "editing", text)
+    print(report.table(rows))
+    print(f"\nwritten to {path} and {path.with_suffix('.md')}", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def editing_markdown(record: dict[str, Any]) -> str:
     return f"""\
 {table(record["rows"])}
 
-In brackets the least and the greatest of single pictures or runs.
+In brackets the least and the greatest of single pictures. Each row's commit is in the JSON.
 
 {record["notes"]}
 
