@@ -250,7 +250,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    about = metadata("editing")
+    about = metadata("editing") | {"command": f"python -m benchmarks.editing --data {arguments.data}"}
     path = Path("results/editing.json")
     groups: dict[str, Any] = json.loads(path.read_text())["groups"] if path.exists() else {}
     try:
