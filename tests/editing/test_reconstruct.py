@@ -89,4 +89,4 @@ def test_errors_name_the_argument() -> None:
     with pytest.raises(ValueError, match="reference must"):
         psal.reconstruct(torch.rand(3, 20, 20), torch.rand(5, 20, 20))
     with pytest.raises(TypeError, match="seed must be an int"):
-        psal.reconstruct(torch.rand(3, 20, 20), torch.rand(3, 20, 20), seed="0")  # type: ignore[call-overload]
+        psal.reconstruct(torch.rand(3, 20, 20), torch.rand(3, 20, 20), seed="0")  # type: ignore[arg-type]

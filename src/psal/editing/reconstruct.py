@@ -1,6 +1,6 @@
 """Rebuild a picture out of the patches of another one: the test of how well patches are matched."""
 
-from typing import Any, Literal, overload
+from typing import Any
 
 from psal.arguments import check_seed
 from psal.editing.luminance import luminance
@@ -11,39 +11,6 @@ from psal.ops.random import draw_seed
 
 PATCH = 7
 NEIGHBORS = 3
-
-
-@overload
-def reconstruct(
-    image: Image,
-    reference: Image,
-    *,
-    seed: int | None = None,
-    progress: Progress | None = None,
-    return_shifts: Literal[False] = False,
-) -> Any: ...
-
-
-@overload
-def reconstruct(
-    image: Image,
-    reference: Image,
-    *,
-    seed: int | None = None,
-    progress: Progress | None = None,
-    return_shifts: Literal[True],
-) -> tuple[Any, Any]: ...
-
-
-@overload
-def reconstruct(
-    image: Image,
-    reference: Image,
-    *,
-    seed: int | None = None,
-    progress: Progress | None = None,
-    return_shifts: bool,
-) -> Any: ...
 
 
 def reconstruct(
