@@ -37,7 +37,8 @@ BORDER = 2  # pixels that super-resolution leaves out
 
 NOTES = f"""\
 - Eight holes: 100 × 100 pixels each, on a grid with random offsets, in the photographs of `highres`, cut and
-  resized to 1,280 × 800. psal ran {RUNS} times after one that doesn't count, pypatchmatch once; two threads each.
+  resized to 1,280 × 800. psal ran {RUNS} times after one that doesn't count, pypatchmatch once; psal on two
+  threads, pypatchmatch on the one that it uses.
 - Random holes: {HOLES} of {HOLE} × {HOLE} pixels in each of the ten first photographs of `places512_object`. PSNR is
   that of the pixels in the hole, SSIM the mean of its map there, local variance that of 7 × 7 windows there over the
   truth's.
