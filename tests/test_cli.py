@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -278,7 +279,9 @@ def test_ctrl_c_stops_without_half_a_file(tmp_path: Path) -> None:
     save(tmp_path / "photos" / "a.png", photo())
     save(tmp_path / "photos" / "b.png", photo(600, 700))
     command = [*COMMAND, "upscale", str(tmp_path / "photos"), "-o", str(tmp_path / "out")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background job would hand down that it is ignored
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, preexec_fn=heed, **pipes) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline() == f"wrote {tmp_path / 'out' / 'a.png'}\n"  # so b is next
