@@ -181,8 +181,8 @@ def samples(
     with _errors_as_messages():
         from psal.data.samples import samples
         from psal.editing.files import write_picture_file
-        from psal.editing.folder_run import UsageError
-        from psal.editing.whole_files import check_folder_is_writable
+        from psal.errors import UsageError
+        from psal.whole_files import check_folder_is_writable
 
         pictures: dict[str, NDArray[Any]] = {}
         commands = []
@@ -272,7 +272,7 @@ def _errors_as_messages() -> Iterator[None]:
         _complain(f"{error.name or error} is missing: pip install 'psal[edit]'")
         raise typer.Exit(FAILED) from None
     except Exception as error:
-        from psal.editing.folder_run import UsageError, describe
+        from psal.errors import UsageError, describe
 
         _complain(describe(error))
         raise typer.Exit(WRONG_USAGE if isinstance(error, UsageError) else FAILED) from None

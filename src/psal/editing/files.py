@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import ExifTags, Image, UnidentifiedImageError
 
 from psal.editing import sixteen_bit
-from psal.editing.whole_files import write_whole
+from psal.whole_files import write_whole
 
 MOST_PIXELS = 500_000_000
 READ_FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "GIF")

@@ -7,11 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from psal.editing.files import READ_SUFFIXES, WRITE_FORMATS, check_writable_format
-from psal.editing.whole_files import check_folder_is_writable
-
-
-class UsageError(ValueError):
-    """The paths do not fit together; nothing has been done."""
+from psal.errors import UsageError, describe
+from psal.whole_files import check_folder_is_writable
 
 
 @dataclass(frozen=True)
@@ -131,14 +128,6 @@ def run_jobs(jobs: list[Job], work: Callable[[int, Job], None]) -> list[str]:
             line = describe(error)
             failures.append(line if str(job.photo) in line else f"{job.photo}: {line}")
     return failures
-
-
-def describe(error: BaseException) -> str:
-    """An error as one line that says what to do."""
-    line = " ".join(str(error).split())
-    if isinstance(error, MemoryError) or "not enough memory" in line:
-        return "there is not enough memory: make the picture smaller, or close other programs"
-    return line if isinstance(error, ValueError | OSError) and line else f"{type(error).__name__}: {line}"
 
 
 def _existing(path: Path) -> Path:
