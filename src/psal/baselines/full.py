@@ -1,0 +1,97 @@
+"""Full attention: every query patch against every key patch."""
+
+from collections.abc import Sequence
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from psal import arguments
+from psal.baselines.patches import (
+    PatchLayer,
+    biased_keys,
+    centred,
+    logits,
+    map_of,
+    pixels_of,
+    recomputed,
+    scaled_queries,
+)
+
+METHODS = ("materialized", "chunked", "sdpa")
+
+
+class FullAttention(PatchLayer):
+    """Exact attention between all pairs of patches.
+
+    Args:
+        patch_size: odd side of the patches that are compared, an int or two.
+        stride: only every so manieth key in every so manieth row takes part.
+        similarity: "l2" (minus the squared distance), "dot" or "cosine".
+        temperature: softmax temperature.
+        method: three ways to the same numbers. "materialized" keeps the matrix of all pairs, "chunked" a part of it,
+            and "sdpa" leaves it to :func:`torch.nn.functional.scaled_dot_product_attention`: minus the squared
+            distance is a product of vectors with one more number, −‖q − k‖² = (2q, 1)·(k, −‖k‖²) − ‖q‖², and the last
+            term is the same for all keys.
+        padding_mode: how a map goes on beyond its border: "replicate", "reflect" or "zeros".
+
+    Raises:
+        ValueError, TypeError: if an argument is not as described.
+
+    >>> import torch
+    >>> image, reference = torch.rand(1, 3, 8, 8), torch.rand(1, 3, 9, 7)
+    >>> FullAttention(patch_size=3)(image, reference, reference).shape
+    torch.Size([1, 3, 8, 8])
+    """
+
+    def __init__(
+        self,
+        patch_size: int | Sequence[int] = 7,
+        *,
+        stride: int = 1,
+        similarity: str = "l2",
+        temperature: float = 1.0,
+        method: str = "sdpa",
+        padding_mode: str = "replicate",
+    ) -> None:
+        super().__init__(patch_size, padding_mode)
+        arguments.check_count("stride", stride, 1)
+        arguments.check_word("similarity", similarity, arguments.SIMILARITIES)
+        arguments.check_temperature(temperature)
+        arguments.check_word("method", method, METHODS)
+        self.stride = stride
+        self.similarity = similarity
+        self.temperature = temperature
+        self.method = method
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        query, key = centred(query, key, self.similarity)
+        keys, bias = biased_keys(self.patches(key).all(self.stride), self.similarity, self.temperature)
+        values = pixels_of(value[..., :: self.stride, :: self.stride])  # [B, M, Cv]
+        if self.method == "chunked":
+            return self._in_chunks(query, keys, bias, values)
+        queries = scaled_queries(self.patches(query).all(), self.similarity, self.temperature)  # [B, N, d]
+        if self.method == "materialized":
+            return map_of(torch.softmax(logits(queries, keys, bias), -1) @ values, query.shape[2:])
+        return map_of(_by_sdpa(queries, keys, bias, values), query.shape[2:])
+
+    def _in_chunks(self, query: Tensor, keys: Tensor, bias: Tensor | None, values: Tensor) -> Tensor:
+        patches = self.patches(query)
+
+        def attend(rows: slice) -> Tensor:
+            queries = scaled_queries(patches.band(rows), self.similarity, self.temperature)
+            return torch.softmax(logits(queries, keys, bias), -1) @ values
+
+        bands = [recomputed(lambda rows=rows: attend(rows)) for rows in patches.bands(keys.shape[1] + keys.shape[2])]
+        return map_of(torch.cat(bands, 1), query.shape[2:])
+
+
+def _by_sdpa(queries: Tensor, keys: Tensor, bias: Tensor | None, values: Tensor) -> Tensor:
+    if bias is not None:
+        queries, keys = F.pad(queries, (0, 1), value=1.0), torch.cat([keys, bias.mT], -1)
+    channels = values.shape[-1]
+    if queries.device.type == "cpu":  # where the kernel without the matrix wants all three equally wide
+        wide = max(queries.shape[-1], channels)
+        queries, keys, values = (F.pad(x, (0, wide - x.shape[-1])) for x in (queries, keys, values))
+    attended = F.scaled_dot_product_attention(queries[:, None], keys[:, None], values[:, None], scale=1.0)
+    return attended[:, 0, :, :channels]
