@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
     "full strided": lambda: FullAttention(3, stride=2),
     "local": lambda: LocalAttention(3, window=4),
     "linear": lambda: LinearAttention(3),
-    "performer": lambda: PerformerAttention(3, features=40, seed=0),
+    "performer": lambda: PerformerAttention(2, 3, features=40, seed=0),
     "reformer": lambda: ReformerAttention(3, rounds=2, chunk_size=16, seed=0),
 }
 every_layer = pytest.mark.parametrize("build", LAYERS.values(), ids=LAYERS)
@@ -124,7 +125,7 @@ def test_the_error_of_performer_falls_as_its_features_grow() -> None:
     expected = FullAttention(3, similarity="dot", temperature=math.sqrt(18))(*inputs)
 
     def error(features: int) -> float:
-        layers = [PerformerAttention(3, features=features, seed=seed) for seed in range(8)]
+        layers = [PerformerAttention(2, 3, features=features, seed=seed) for seed in range(8)]
         return float(torch.stack([(layer(*inputs) - expected).square().mean() for layer in layers]).mean().sqrt())
 
     errors = [error(features) for features in (16, 128, 1024, 8192)]
@@ -138,7 +139,7 @@ def test_features_of_performer_are_orthogonal_in_blocks_and_as_many_as_asked_for
     assert features.shape == (15, 6)
     for block in (features[:6], features[6:12], features[12:]):
         products = block @ block.T
-        assert (products - products.diag().diag()).abs().max() < RELATIVE[torch.float64] * products.max()
+        assert (products - products.diag().diag()).abs().max() < RELATIVE[torch.float32] * products.max()
     assert features.norm(dim=1).unique().numel() == 15
 
 
@@ -237,7 +238,7 @@ def test_maps_that_do_not_fit_are_named(
         (lambda: FullAttention(temperature=0.0), "temperature must be positive"),
         (lambda: LocalAttention(window=0), "window must be at least 1, got 0"),
         (lambda: LinearAttention(padding_mode="wrap"), "padding_mode must be one of"),
-        (lambda: PerformerAttention(features=0), "features must be at least 1, got 0"),
+        (lambda: PerformerAttention(3, features=0), "features must be at least 1, got 0"),
         (lambda: ReformerAttention(buckets=6), "buckets must be a power of two, got 6"),
         (lambda: ReformerAttention(rounds=0), "rounds must be at least 1, got 0"),
     ],
@@ -249,9 +250,19 @@ def test_wrong_arguments_are_named(build: Callable[[], Any], message: str) -> No
 
 def test_the_same_seed_gives_the_same_numbers() -> None:
     inputs = problem()
-    for layer in (PerformerAttention, ReformerAttention):
-        assert_same_bits(layer(3, seed=5)(*inputs), layer(3, seed=5)(*inputs))
-        assert not layer(3, seed=5)(*inputs).equal(layer(3, seed=6)(*inputs))
+    for build in (partial(PerformerAttention, 2, 3), partial(ReformerAttention, 3)):
+        assert_same_bits(build(seed=5)(*inputs), build(seed=5)(*inputs))
+        assert not build(seed=5)(*inputs).equal(build(seed=6)(*inputs))
+
+
+def test_a_loaded_performer_gives_the_numbers_of_the_saved_one() -> None:
+    """Guards against features that are drawn anew after a network was trained with others."""
+    inputs = problem()
+    saved, loaded = PerformerAttention(2, 3), PerformerAttention(2, 3)
+    loaded.load_state_dict(saved.state_dict())
+    assert_same_bits(loaded(*inputs), saved(*inputs))
+    with pytest.raises(ValueError, match="query must have 2 channels"):
+        saved(*(x[:, :1] for x in inputs))
 
 
 def test_layers_show_their_arguments() -> None:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -19,6 +18,7 @@ class PerformerAttention(PatchLayer):
     With x = patch / √temperature and ω normal, the mean of exp(ω·q − ‖q‖²/2) exp(ω·k − ‖k‖²/2) is exp(q·k).
 
     Args:
+        channels: of query and key; with the patch size they make d.
         patch_size: odd side of the patches that are compared, an int or two.
         features: M, how many ω; None is d · log d for patches of d numbers.
         temperature: softmax temperature; None is √d, as in transformers.
@@ -30,12 +30,13 @@ class PerformerAttention(PatchLayer):
 
     >>> import torch
     >>> image, reference = torch.rand(1, 3, 8, 8), torch.rand(1, 3, 9, 7)
-    >>> PerformerAttention(patch_size=3, features=64)(image, reference, reference).shape
+    >>> PerformerAttention(3, patch_size=3, features=64)(image, reference, reference).shape
     torch.Size([1, 3, 8, 8])
     """
 
     def __init__(
         self,
+        channels: int,
         patch_size: int | Sequence[int] = 7,
         *,
         features: int | None = None,
@@ -44,25 +45,31 @@ class PerformerAttention(PatchLayer):
         padding_mode: str = "replicate",
     ) -> None:
         super().__init__(patch_size, padding_mode)
+        arguments.check_count("channels", channels, 1)
         if features is not None:
             arguments.check_count("features", features, 1)
         if temperature is not None:
             arguments.check_temperature(temperature)
         arguments.check_seed(seed)
-        self.features = features
-        self.temperature = temperature
-        self.seed = int(draw_seed(seed))
+        dimension = channels * math.prod(self.patch_size)
+        self.channels = channels
+        self.features = features or max(1, int(dimension * math.log(dimension)))
+        self.temperature = temperature or math.sqrt(dimension)
+        projection = orthogonal_features(dimension, self.features, seed)
+        self.register_buffer("projection", projection, persistent=seed is None)
+        self.projection: Tensor
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        if query.shape[1] != self.channels:
+            raise ValueError(
+                f"query must have {self.channels} channels, as the layer was made for, got {query.shape[1]}"
+            )
         queries, keys = self.patches(query), self.patches(key)
-        dimension = keys.dimension
-        features = self.features or max(1, int(dimension * math.log(dimension)))
-        temperature = self.temperature or math.sqrt(dimension)
-        projection = orthogonal_features(dimension, features, self.seed).to(query)
+        projection = self.projection.to(query)
         counted = F.pad(value, (0, 0, 0, 0, 0, 1), value=1.0)  # a channel of ones sums up the weights
 
         def exponents(patches: Tensor) -> Tensor:  # [B, n, M]
-            x = patches / math.sqrt(temperature)
+            x = patches / math.sqrt(self.temperature)
             return x @ projection.mT - x.square().sum(-1, keepdim=True) / 2
 
         def sum_of(rows: slice, top: Tensor) -> Tensor:  # [B, M, Cv + 1]
@@ -74,23 +81,21 @@ class PerformerAttention(PatchLayer):
             return weighted[..., :-1] / weighted[..., -1:]
 
         # Whatever is taken off all exponents cancels out: their maximum is, so that none overflows.
-        bands = list(keys.bands(features + dimension))
+        row_elements = self.features + keys.dimension
+        bands = list(keys.bands(row_elements))
         with torch.no_grad():
             top = torch.stack([exponents(keys.band(rows)).amax((1, 2), keepdim=True) for rows in bands]).amax(0)
         total = torch.stack([recomputed(lambda rows=rows: sum_of(rows, top)) for rows in bands]).sum(0)
-        weighed = [
-            recomputed(lambda t, rows=rows: weigh(rows, t), total) for rows in queries.bands(features + dimension)
-        ]
+        weighed = [recomputed(lambda t, rows=rows: weigh(rows, t), total) for rows in queries.bands(row_elements)]
         return map_of(torch.cat(weighed, 1), query.shape[2:])
 
 
-@lru_cache(maxsize=4)
-def orthogonal_features(dimension: int, count: int, seed: int) -> Tensor:
-    """ω ``(count, dimension)`` with the lengths of normal vectors, orthogonal in blocks of as many as dimensions."""
-    generator = torch.Generator().manual_seed(seed)
+def orthogonal_features(dimension: int, count: int, seed: int | None) -> Tensor:
+    """ω ``(count, dimension)`` with the lengths of normal vectors, orthogonal in blocks of ``dimension``, float32."""
+    generator = torch.Generator().manual_seed(int(draw_seed(None)) if seed is None else seed)
     normal = torch.randn(math.ceil(count / dimension), dimension, dimension, generator=generator, dtype=torch.float64)
     frames, triangle = torch.linalg.qr(normal)
     frames = frames * triangle.diagonal(dim1=1, dim2=2).sign()[:, None]  # or else no frame would point some ways
     directions: Tensor = frames.flatten(0, 1)[:count]
     lengths: Tensor = torch.randn(count, dimension, generator=generator, dtype=torch.float64).norm(dim=1, keepdim=True)
-    return directions * lengths
+    return (directions * lengths).float()

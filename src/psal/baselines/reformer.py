@@ -85,7 +85,8 @@ class ReformerAttention(PatchLayer):
         queries, keys = self.patches(query), self.patches(key)
         temperature = self.temperature or math.sqrt(keys.dimension)
         buckets = self.buckets or 2 ** max(1, round(math.log2((len(queries) + len(keys)) / self.chunk_size)))
-        generator = torch.Generator().manual_seed(int(draw_seed(self.seed)))
+        seed = int(draw_seed(None)) if self.seed is None else self.seed
+        generator = torch.Generator().manual_seed(seed)
         found, mass = [], []
         for _ in range(self.rounds):
             rotations = _rotations(keys.dimension, buckets, generator)

@@ -43,10 +43,18 @@ def samples() -> list[Sample]:
     astronaut = data.astronaut()
     mask = Image.new("L", astronaut.shape[1::-1])
     ImageDraw.Draw(mask).polygon(SHUTTLE, fill=255)
-    left, right = (Image.fromarray(view).resize(VIEW_SIZE) for view in data.stereo_motorcycle()[:2])
+    left, right = (view.resize(VIEW_SIZE) for view in stereo_views())
     return [
         Sample("inpaint", astronaut, mask=np.asarray(mask)),
         Sample("colorize", np.asarray(left.convert("L")), reference=np.asarray(right)),
         Sample("reconstruct", np.asarray(left), reference=np.asarray(right)),
         Sample("upscale", data.chelsea()[CAT_FACE].copy()),
     ]
+
+
+def stereo_views() -> tuple[Image.Image, Image.Image]:
+    """A scene from the left and from the right, 741 × 500."""
+    from skimage import data
+
+    left, right, _ = data.stereo_motorcycle()
+    return Image.fromarray(left), Image.fromarray(right)

@@ -1,0 +1,77 @@
+"""Attention layers by name, as the commands call them: what a name stands for is said here alone."""
+
+import re
+
+from torch import nn
+
+from psal.baselines import FullAttention, LinearAttention, LocalAttention, PerformerAttention, ReformerAttention
+from psal.layers import PatchAttention
+
+LABELS = {
+    "full": "Full attention, sdpa",
+    "full-chunked": "Full attention, chunked",
+    "full-materialized": "Full attention, materialized",
+    "full-dot": "Full attention, dot product",
+    "local": "Local attention",
+    "linear": "Linear attention",
+    "performer": "Performer",
+    "reformer": "Reformer",
+    "psal-aggregate": "PSAL Aggreg.",
+}
+KNOWN = f"{', '.join(LABELS)}, full-strideN, psalN (N neighbours)"
+
+
+def build_attention(
+    name: str, *, channels: int, patch_size: int = 7, temperature: float = 1.0, seed: int | None = None
+) -> nn.Module:
+    """A layer ``(query, key, value) -> output`` on ``(B, C, H, W)`` maps.
+
+    Args:
+        name: "full" (by sdpa), "full-chunked", "full-materialized", "full-dot", "full-strideN" (of the keys), "local",
+            "linear", "performer", "reformer", "psalN" with N neighbours, or "psal-aggregate" with one.
+        channels: of query and key.
+        patch_size: odd side of the patches.
+        temperature: softmax temperature of those that compare by distance; the others have their authors'.
+        seed: of those that draw random numbers; None takes it from torch's generator.
+
+    Raises:
+        ValueError: if there is no such name.
+
+    >>> build_attention("psal3", channels=16)
+    PatchAttention(patch_size=7, neighbors=3)
+    """
+    if match := re.fullmatch(r"psal([1-9]\d*)", name):
+        return PatchAttention(patch_size, int(match[1]), temperature=temperature, seed=seed)
+    if match := re.fullmatch(r"full-stride([1-9]\d*)", name):
+        return FullAttention(patch_size, stride=int(match[1]), temperature=temperature)
+    match name:
+        case "full":
+            return FullAttention(patch_size, temperature=temperature)
+        case "full-chunked" | "full-materialized":
+            return FullAttention(patch_size, temperature=temperature, method=name.removeprefix("full-"))
+        case "full-dot":
+            return FullAttention(patch_size, similarity="dot", temperature=temperature)
+        case "local":
+            return LocalAttention(patch_size, temperature=temperature)
+        case "linear":
+            return LinearAttention(patch_size)
+        case "performer":
+            return PerformerAttention(channels, patch_size, seed=seed)
+        case "reformer":
+            return ReformerAttention(patch_size, seed=seed)
+        case "psal-aggregate":
+            return PatchAttention(patch_size, 1, aggregate=True, temperature=temperature, seed=seed)
+    raise ValueError(f"there is no attention named {name!r}: choose from {KNOWN}")
+
+
+def label(name: str) -> str:
+    """The name as tables and plots show it.
+
+    >>> label("psal3"), label("full-stride10")
+    ('PSAL 3', 'Full attention, stride 10')
+    """
+    if match := re.fullmatch(r"psal(\d+)", name):
+        return f"PSAL {match[1]}"
+    if match := re.fullmatch(r"full-stride(\d+)", name):
+        return f"Full attention, stride {match[1]}"
+    return LABELS[name]

@@ -1,0 +1,157 @@
+"""One layer on one size of map: its peak memory and time in a process of its own, and its operations."""
+
+import argparse
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from psal.attentions import build_attention
+from psal.experiments.feature_maps import CHANNELS, features
+from psal.experiments.peak_memory import hand_memory_back, peak_of
+
+Shape = Sequence[int]
+
+RUNS = 5
+ENOUGH = 8.0  # seconds of timed runs after which no further one is begun
+SLOW = 30.0  # seconds from which one run gives both time and memory
+WARM_UP_SIZE = 16
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is measured.
+
+    Attributes:
+        attention: name of the layer.
+        size: side of the maps.
+        channels: 16 random features of the bundled stereo pair, or 3 for its colours; the value is the key.
+        backward: with the gradients of query, key and value, or forward alone.
+        patch_size: of the layer.
+        threads: of the CPU.
+        device: "cpu" or "cuda".
+    """
+
+    attention: str
+    size: int
+    channels: int = CHANNELS
+    backward: bool = False
+    patch_size: int = 7
+    threads: int = 2
+    device: str = "cpu"
+
+
+def measure(setting: Setting) -> dict[str, Any]:
+    """Measure in a fresh process.
+
+    Returns:
+        ``peak``: bytes above the idle process, inputs and outputs included; ``seconds``: the median of several runs,
+        and ``runs``: their number.
+
+    Raises:
+        RuntimeError: if the process fails; the message has its last line.
+    """
+    command = [sys.executable, "-m", "psal.experiments.cell", json.dumps(asdict(setting))]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+        raise RuntimeError(f"{setting.attention} at {setting.size}² failed: {last}")
+    measured: dict[str, Any] = json.loads(done.stdout)
+    return measured
+
+
+def gigaflops(setting: Setting) -> float:
+    """Operations of matrix products, convolutions and psal's own kernels, in 10⁹, counted without computing."""
+    formulas = {
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: _sdpa_flops,
+        torch.ops.aten._scaled_dot_product_flash_attention_for_cpu_backward: _sdpa_backward_flops,
+    }
+    with FakeTensorMode(), FlopCounterMode(display=False, custom_mapping=formulas) as counter:
+        shape = (1, setting.channels, setting.size, setting.size)
+        _step(setting, [torch.rand(shape) for _ in range(3)])
+    return float(counter.get_total_flops()) / 1e9
+
+
+def _sdpa_flops(query: Shape, key: Shape, value: Shape, *_: Any, **__: Any) -> int:
+    return _product_flops(query, key) + _product_flops(query, key)
+
+
+def _sdpa_backward_flops(grad: Shape, query: Shape, key: Shape, *_: Any, **__: Any) -> int:
+    """The scores again, then two products for the gradients of each product."""
+    return 5 * _product_flops(query, key)
+
+
+def _product_flops(query: Shape, key: Shape) -> int:
+    """All queries with all keys; query, key and value are equally wide."""
+    return 2 * math.prod(query) * key[-2]
+
+
+def _step(setting: Setting, inputs: list[Tensor]) -> None:
+    """What is measured: the layer forward, and backward if asked for."""
+    layer = build_attention(setting.attention, channels=setting.channels, patch_size=setting.patch_size, seed=0)
+    for x in inputs:
+        x.requires_grad_(setting.backward)
+        x.grad = None
+    with torch.set_grad_enabled(setting.backward):
+        out = layer(*inputs)
+        if setting.backward:
+            out.backward(torch.ones_like(out))
+
+
+def _inputs(setting: Setting, size: int) -> list[Tensor]:
+    from psal.data.davis import square
+    from psal.data.samples import stereo_views
+
+    left, right = (square(view, size)[None] for view in stereo_views())
+    if setting.channels == CHANNELS:
+        left, right = features(left), features(right)
+    return [x.to(setting.device) for x in (left, right, right.clone())]
+
+
+def main() -> None:
+    """Print one measurement as JSON; :func:`measure` runs this."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("setting", help="a Setting as JSON")
+    setting = Setting(**json.loads(parser.parse_args().setting))
+    torch.set_flush_denormal(True)  # weights far below one make products ten times slower otherwise
+    torch.set_num_threads(setting.threads)
+    device = torch.device(setting.device)
+
+    tiny = _inputs(setting, WARM_UP_SIZE)
+    for _ in range(2):  # libraries, thread pools and the autograd engine are in memory before it counts
+        _step(setting, tiny)
+    inputs = _inputs(setting, setting.size)
+    seconds: list[float] = []
+
+    def run() -> None:
+        start = time.perf_counter()
+        _step(setting, inputs)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        seconds.append(time.perf_counter() - start)
+
+    peak = peak_of(run, device)
+    if seconds[0] < SLOW:
+        if seconds[0] < ENOUGH / 2:
+            seconds.clear()  # the first run also fetched fresh memory from the system
+        while len(seconds) < RUNS and sum(seconds) < ENOUGH:
+            run()
+    timed = sorted(seconds)
+    if seconds[0] < SLOW:
+        hand_memory_back()
+        peak = peak_of(run, device)
+    peak += sum(x.untyped_storage().nbytes() for x in inputs)
+    print(json.dumps({"peak": peak, "seconds": timed[len(timed) // 2], "runs": len(timed)}))
+
+
+if __name__ == "__main__":
+    main()
