@@ -95,5 +95,5 @@ $(KERNEL): $(PACKAGE_STAMP) $(SOURCES)
 # psal itself is there already, so that pip only adds the extra's packages.
 $(BENCH_STAMP): $(PACKAGE_STAMP)
 	$(SAY) "installing what the benchmark compares with"
-	@$(PIP) install 'psal[bench]'
+	@$(PIP) install 'psal[compare]'
 	@touch $@

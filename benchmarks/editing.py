@@ -25,6 +25,7 @@ from benchmarks import report
 from benchmarks.fresh_process import measure_in_fresh_process
 from benchmarks.report import Target
 from benchmarks.timing import metadata
+from psal.experiments.markdown import update_readme
 
 Pixels = NDArray[np.uint8]
 
@@ -268,7 +269,7 @@ def main() -> None:
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     text = report.editing_markdown(record)
     path.with_suffix(".md").write_text(text)
-    report.update_readme(Path("README.md"), "editing", text)
+    update_readme(Path("README.md"), "editing", text)
     print(report.table(rows))
     print(f"\nwritten to {path} and {path.with_suffix('.md')}", file=sys.stderr)
 

@@ -25,6 +25,9 @@ from benchmarks.frames import Pair
 from benchmarks.memory import peak_bytes_per_pixel
 from benchmarks.report import Target
 from benchmarks.timing import Case, Ratio, Timing, measure, metadata, ratio
+from psal.data.davis import MissingDataError
+from psal.experiments.feature_maps import CHANNELS
+from psal.experiments.markdown import update_readme
 
 PATCH_SIZE = 7
 NEIGHBORS = 3
@@ -267,13 +270,13 @@ def main() -> None:
         bench = Bench(
             arguments.data, settings, [frames.load_pair(arguments.data, name, settings.size) for name in names]
         )
-    except frames.MissingDataError as error:
+    except MissingDataError as error:
         sys.exit(f"error: {error}")
     for name in arguments.rows:
         print(f"measuring: {name}", file=sys.stderr, flush=True)
         ROWS[name](bench)
 
-    shared = {"apart": frames.APART, "channels": frames.CHANNELS, "patch_size": PATCH_SIZE, "neighbors": NEIGHBORS}
+    shared = {"apart": frames.APART, "channels": CHANNELS, "patch_size": PATCH_SIZE, "neighbors": NEIGHBORS}
     record = {
         "metadata": about,
         "settings": asdict(settings) | shared | {"sequences": names},
@@ -288,7 +291,7 @@ def main() -> None:
     text = report.layer_markdown(json.loads((out / "layer.json").read_text()))
     (out / "layer.md").write_text(text)
     if complete and arguments.out is None:
-        report.update_readme(Path("README.md"), "layer", text)
+        update_readme(Path("README.md"), "layer", text)
     print(f"\nwritten to {out / 'layer.json'} and {out / 'layer.md'}", file=sys.stderr)
 
 

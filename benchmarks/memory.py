@@ -8,7 +8,6 @@ gradients of query, key and value, where what forward kept for it counts. The la
 import argparse
 import gc
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,9 +18,7 @@ from torch import Tensor
 
 import psal
 from benchmarks.frames import load_pair
-
-# Without this, glibc raises its limit as large blocks are freed, then keeps them: freed memory would count.
-ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": str(64 * 1024), "MALLOC_TRIM_THRESHOLD_": str(64 * 1024)}
+from psal.experiments.peak_memory import PeakResident, hand_memory_back
 
 
 def peak_bytes_per_pixel(data: Path, sequence: str, size: int, patch_size: int, aggregate: bool) -> dict[str, Any]:
@@ -33,7 +30,7 @@ def peak_bytes_per_pixel(data: Path, sequence: str, size: int, patch_size: int, 
     command = [sys.executable, "-m", "benchmarks.memory", str(data), sequence, str(size), str(patch_size)]
     command += ["--aggregate"] if aggregate else []
     command += ["--threads", str(torch.get_num_threads())]
-    done = subprocess.run(command, env=os.environ | ENVIRONMENT, capture_output=True, text=True)
+    done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"measuring memory failed:\n{done.stderr}")
     measured: dict[str, Any] = json.loads(done.stdout)
@@ -45,14 +42,13 @@ def _measure(query: Tensor, key: Tensor, value: Tensor, patch_size: int, aggrega
     inputs = [x.detach().clone().requires_grad_() for x in (query, key, value)]
     grad = torch.rand_like(query)
     gc.collect()
-    before = _status("VmRSS")
-    _reset_peak()
+    peak = PeakResident()
     out = psal.patch_attention(*inputs, patch_size=patch_size, aggregate=aggregate, seed=0)
     assert isinstance(out, Tensor)
-    forward = _status("VmHWM") - before - _size(out)
-    _reset_peak()
+    forward = peak.bytes() - _size(out)
+    peak.restart()
     grads = torch.autograd.grad(out, inputs, grad)
-    backward = _status("VmHWM") - before - _size(out, *grads)
+    backward = peak.bytes() - _size(out, *grads)
     pixels = query[0, 0].numel()
     return {
         "forward": forward / pixels,
@@ -63,16 +59,6 @@ def _measure(query: Tensor, key: Tensor, value: Tensor, patch_size: int, aggrega
 
 def _size(*tensors: Tensor) -> int:
     return sum(x.untyped_storage().nbytes() for x in tensors)
-
-
-def _status(field: str) -> int:
-    """A size in bytes from the kernel's status of this process: VmRSS is resident now, VmHWM its peak."""
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith(field + ":"))
-    return int(line.split()[1]) * 1024
-
-
-def _reset_peak() -> None:
-    Path("/proc/self/clear_refs").write_text("5")
 
 
 def main() -> None:
@@ -86,6 +72,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
+    hand_memory_back()
     pair = load_pair(arguments.data, arguments.sequence, arguments.size)
     tiny = pair.query[..., :32, :32]
     for _ in range(2):  # libraries, thread pools and the autograd engine are in memory before it counts

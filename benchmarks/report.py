@@ -1,11 +1,10 @@
-"""From the measurements' JSON to Markdown, and into the README."""
+"""From the measurements' JSON to Markdown."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-README_END = "<!-- end -->"
+from psal.experiments.markdown import number, origin
 
 
 @dataclass(frozen=True)
@@ -79,7 +78,7 @@ patches of {settings["patch_size"]}, k = {settings["neighbors"]}, {settings["thr
 
 </details>
 
-{_origin(record["metadata"])}"""
+{origin(record["metadata"])}"""
 
 
 def editing_markdown(record: dict[str, Any]) -> str:
@@ -91,38 +90,7 @@ In brackets the least and the greatest of single pictures. Each row's commit is 
 
 {record["notes"]}
 
-{_origin(record["metadata"])}"""
-
-
-def update_readme(readme: Path, name: str, text: str) -> None:
-    """Put the text between the README's markers of results/name.md.
-
-    Raises:
-        ValueError: if the markers are not there.
-    """
-    marker = f"<!-- results/{name}.md -->"
-    before, start, rest = readme.read_text().partition(marker)
-    _, end, after = rest.partition(README_END)
-    if not start or not end:
-        raise ValueError(f"{readme} has no part between {marker} and {README_END}")
-    readme.write_text(f"{before}{start}\n{text}{end}{after}")
-
-
-def number(value: float) -> str:
-    """Three significant digits, thousands separated; four where the third alone says little, as in 1.027."""
-    if abs(value) >= 100:
-        return f"{value:,.0f}"
-    return f"{value:.4g}" if 0.9 <= abs(value) < 2 else f"{value:.3g}"
-
-
-def _origin(about: dict[str, Any]) -> str:
-    """On what, when and by which command it was measured."""
-    versions = ", ".join(f"{name} {found}" for name, found in about["versions"].items() if found)
-    where = f"{about['cpu']} ({about['cores']} cores, {about['cpu_capability']}), {about['system']}"
-    return f"""\
-Measured on {about["date"][:10]} by `{about["command"]}` on {where},
-Python {about["python"]}, {versions}.
-"""
+{origin(record["metadata"])}"""
 
 
 def _times(timings: dict[str, dict[str, dict[str, Any]]]) -> str:

@@ -1,23 +1,16 @@
 """Timing: warm-up, interleaved runs, medians with their spread, and a record of what they were measured on."""
 
-import os
-import platform
 import shlex
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
-import torch
 from tqdm import tqdm
 
-import psal
+from psal.experiments import machine
 
 PACKAGES = ("torch", "numpy", "faiss-cpu", "pypatchmatch", "scikit-image", "pillow")
 QUIET_AFTER = 3.0  # seconds without a progress bar
@@ -106,41 +99,4 @@ def quartiles(numbers: list[float]) -> tuple[float, float]:
 
 def metadata(module: str) -> dict[str, Any]:
     """The machine, the versions, the commit, the command and the date."""
-    return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": f"python -m benchmarks.{module} {shlex.join(sys.argv[1:])}",
-        "commit": _commit(),
-        "machine": platform.machine(),
-        "system": f"{platform.system()} {platform.release()}",
-        "cpu": _cpu_model(),
-        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "load": round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None,
-        "python": platform.python_version(),
-        "versions": {"psal": psal.__version__} | {name: _version(name) for name in PACKAGES},
-    }
-
-
-def _commit() -> str:
-    """The commit's hash, with ``+`` if the tree was changed since."""
-    try:
-        head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run(["git", "status", "--porcelain"], capture_output=True, text=True, check=True).stdout
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return head + ("+" if changed.strip() else "")
-
-
-def _cpu_model() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
+    return machine.metadata(f"python -m benchmarks.{module} {shlex.join(sys.argv[1:])}", PACKAGES)

@@ -61,11 +61,14 @@ def build_attention(
             return ReformerAttention(patch_size, seed=seed)
         case "psal-aggregate":
             return PatchAttention(patch_size, 1, aggregate=True, temperature=temperature, seed=seed)
-    raise ValueError(f"there is no attention named {name!r}: choose from {KNOWN}")
+    raise ValueError(_unknown(name))
 
 
 def label(name: str) -> str:
     """The name as tables and plots show it.
+
+    Raises:
+        ValueError: if there is no such name.
 
     >>> label("psal3"), label("full-stride10")
     ('PSAL 3', 'Full attention, stride 10')
@@ -74,4 +77,10 @@ def label(name: str) -> str:
         return f"PSAL {match[1]}"
     if match := re.fullmatch(r"full-stride(\d+)", name):
         return f"Full attention, stride {match[1]}"
+    if name not in LABELS:
+        raise ValueError(_unknown(name))
     return LABELS[name]
+
+
+def _unknown(name: str) -> str:
+    return f"there is no attention named {name!r}: choose from {KNOWN}"

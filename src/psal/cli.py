@@ -1,17 +1,17 @@
 """The command line: arguments in, a function called, a message out."""
 
-import contextlib
 import io
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 try:
     import typer
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    from psal.cli_bench import bench
+    from psal.console import FAILED, complain, errors_as_messages, progress_bar, say
 except ImportError as missing:
     sys.exit(f"error: {missing.name} is missing, which the command line needs: pip install 'psal[edit]'")
 
@@ -22,14 +22,13 @@ if TYPE_CHECKING:
 
     from psal.editing.folder_run import Job
 
-FAILED, WRONG_USAGE, STOPPED = 1, 2, 130
-
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     help="Edit photographs with patches of the photograph itself or of another one; nothing is trained.",
 )
+app.add_typer(bench, name="bench")
 
 
 def _fitting_seed(seed: int) -> int:
@@ -178,7 +177,7 @@ def samples(
     folder: Annotated[Path, typer.Argument(help="where to put them")] = Path("samples"), overwrite: Overwrite = False
 ) -> None:
     """Write sample pictures with masks and references, and say what to try with them."""
-    with _errors_as_messages():
+    with errors_as_messages():
         from psal.data.samples import samples
         from psal.editing.files import write_picture_file
         from psal.errors import UsageError
@@ -198,9 +197,9 @@ def samples(
         check_folder_is_writable(folder)
         for name, pixels in pictures.items():
             write_picture_file(folder / name, pixels)
-        _say(f"wrote {len(pictures)} pictures to {folder}; now try")
+        say(f"wrote {len(pictures)} pictures to {folder}; now try")
         for command in commands:
-            _say(f"  {command}")
+            say(f"  {command}")
 
 
 def _run(
@@ -215,7 +214,7 @@ def _run(
     compare: bool,
     shifts: Path | None = None,
 ) -> None:
-    with _errors_as_messages():
+    with errors_as_messages():
         from psal.editing.folder_run import plan_jobs, run_jobs
 
         plan = plan_jobs(
@@ -225,19 +224,19 @@ def _run(
             import torch
 
             torch.set_num_threads(threads)
-        with _progress_bar(len(plan.jobs)) as (bar, task):
+        with progress_bar(len(plan.jobs)) as (bar, task):
 
             def work(number: int, job: "Job") -> None:
                 bar.update(task, description=job.photo.name, completed=number)
                 note = _edit_file(edit, job, lambda share: bar.update(task, completed=number + share))
-                _say(f"wrote {job.out}" + (f" ({note})" if note else ""), bar)
+                say(f"wrote {job.out}" + (f" ({note})" if note else ""), bar)
 
             failures = plan.failures + run_jobs(plan.jobs, work)
         if photo.is_dir():
             done = len(plan.jobs) + len(plan.failures) - len(failures)
-            _say(f"{done} done, {plan.skipped} skipped as done before, {len(failures)} failed")
+            say(f"{done} done, {plan.skipped} skipped as done before, {len(failures)} failed")
         for line in failures:
-            _complain(line)
+            complain(line)
         if failures:
             raise typer.Exit(FAILED)
 
@@ -256,47 +255,6 @@ def _edit_file(edit: Edit, job: "Job", progress: Callable[[float], None]) -> str
         write_picture_file(job.extras["compare"], side_by_side(photo.pixels, edited.pixels))
     write_picture_file(job.out, edited.pixels, photo)
     return edited.note
-
-
-@contextlib.contextmanager
-def _errors_as_messages() -> Iterator[None]:
-    """One line for people and an exit code; never a traceback."""
-    try:
-        yield
-    except typer.Exit:
-        raise
-    except KeyboardInterrupt:
-        _complain("stopped", prefix="")
-        raise typer.Exit(STOPPED) from None
-    except ImportError as error:
-        _complain(f"{error.name or error} is missing: pip install 'psal[edit]'")
-        raise typer.Exit(FAILED) from None
-    except Exception as error:
-        from psal.errors import UsageError, describe
-
-        _complain(describe(error))
-        raise typer.Exit(WRONG_USAGE if isinstance(error, UsageError) else FAILED) from None
-
-
-@contextlib.contextmanager
-def _progress_bar(total: int) -> Iterator[tuple[Progress, TaskID]]:
-    """A bar with the time left; nothing where nobody looks."""
-    console = Console(stderr=True)
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-    shown = console.is_terminal
-    with Progress(*columns, console=console, disable=not shown, transient=True, redirect_stdout=False) as bar:
-        yield bar, bar.add_task("", total=total)
-
-
-def _say(line: str, bar: Progress | None = None) -> None:
-    if bar is not None and not bar.disable and sys.stdout.isatty():
-        bar.console.print(line, soft_wrap=True, markup=False, highlight=False)
-    else:
-        print(line, flush=True)
-
-
-def _complain(line: str, prefix: str = "error: ") -> None:
-    print(f"{prefix}{line}", file=sys.stderr, flush=True)
 
 
 def _quoted(path: Path) -> str:

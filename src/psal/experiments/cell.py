@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -77,7 +77,7 @@ def gigaflops(setting: Setting) -> float:
     }
     with FakeTensorMode(), FlopCounterMode(display=False, custom_mapping=formulas) as counter:
         shape = (1, setting.channels, setting.size, setting.size)
-        _step(setting, [torch.rand(shape) for _ in range(3)])
+        _step(_layer(setting), [torch.rand(shape) for _ in range(3)], setting.backward)
     return float(counter.get_total_flops()) / 1e9
 
 
@@ -95,15 +95,18 @@ def _product_flops(query: Shape, key: Shape) -> int:
     return 2 * math.prod(query) * key[-2]
 
 
-def _step(setting: Setting, inputs: list[Tensor]) -> None:
+def _layer(setting: Setting) -> nn.Module:
+    return build_attention(setting.attention, channels=setting.channels, patch_size=setting.patch_size, seed=0)
+
+
+def _step(layer: nn.Module, inputs: list[Tensor], backward: bool) -> None:
     """What is measured: the layer forward, and backward if asked for."""
-    layer = build_attention(setting.attention, channels=setting.channels, patch_size=setting.patch_size, seed=0)
     for x in inputs:
-        x.requires_grad_(setting.backward)
+        x.requires_grad_(backward)
         x.grad = None
-    with torch.set_grad_enabled(setting.backward):
+    with torch.set_grad_enabled(backward):
         out = layer(*inputs)
-        if setting.backward:
+        if backward:
             out.backward(torch.ones_like(out))
 
 
@@ -126,15 +129,16 @@ def main() -> None:
     torch.set_num_threads(setting.threads)
     device = torch.device(setting.device)
 
+    layer = _layer(setting).to(device)
     tiny = _inputs(setting, WARM_UP_SIZE)
     for _ in range(2):  # libraries, thread pools and the autograd engine are in memory before it counts
-        _step(setting, tiny)
+        _step(layer, tiny, setting.backward)
     inputs = _inputs(setting, setting.size)
     seconds: list[float] = []
 
     def run() -> None:
         start = time.perf_counter()
-        _step(setting, inputs)
+        _step(layer, inputs, setting.backward)
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         seconds.append(time.perf_counter() - start)

@@ -43,7 +43,7 @@ def update_readme(readme: Path, name: str, text: str) -> None:
         UsageError: if the markers are not there.
     """
     marker = f"<!-- results/{name}.md -->"
-    before, start, rest = readme.read_text().partition(marker)
+    before, start, rest = (readme.read_text() if readme.exists() else "").partition(marker)
     _, end, after = rest.partition(END)
     if not start or not end:
         raise UsageError(f"{readme} has no part between {marker} and {END}")
