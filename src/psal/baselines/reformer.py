@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from psal import arguments
@@ -176,14 +177,19 @@ class _Chunks:
 
 
 def _sorted_chunks(bucket: Tensor, chunk_size: int, queries: int) -> _Chunks:
-    """Sort the sequence ``(B, N + M)`` by bucket, and within one by place, and cut it."""
+    """Sort the sequence ``(B, N + M)`` by bucket, and within one by place in the map, and cut it."""
     batch, length = bucket.shape
-    order = bucket.argsort(dim=1, stable=True)
+    keys = length - queries
+    place = torch.cat([torch.arange(queries) * keys, torch.arange(keys) * queries]).to(bucket.device)
+    mixed = place.argsort(stable=True)  # queries and keys in turn: or a large bucket's queries would see no keys
+    order = mixed[bucket[:, mixed].argsort(dim=1, stable=True)]
     fill = -length % chunk_size
-    place = order.argsort(dim=1)[:, :queries] + (length + fill) * torch.arange(batch, device=order.device)[:, None]
-    member = torch.nn.functional.pad(order, (0, fill), value=-1).reshape(-1, chunk_size)
-    sorted_bucket = torch.nn.functional.pad(bucket.gather(1, order), (0, fill), value=-1).reshape(-1, chunk_size)
-    return _Chunks(member, sorted_bucket, queries, (length + fill) // chunk_size, place)
+    first = (length + fill) * torch.arange(batch, device=order.device)[:, None]
+    member = F.pad(order, (0, fill), value=-1).reshape(-1, chunk_size)
+    sorted_bucket = F.pad(bucket.gather(1, order), (0, fill), value=-1).reshape(-1, chunk_size)
+    return _Chunks(
+        member, sorted_bucket, queries, (length + fill) // chunk_size, order.argsort(dim=1)[:, :queries] + first
+    )
 
 
 def _rotations(dimension: int, buckets: int, generator: torch.Generator) -> list[Tensor]:
