@@ -107,17 +107,18 @@ class ReformerAttention(PatchLayer):
         group = max(1, CHUNK_ELEMENTS // (3 * self.chunk_size * keys.dimension))
 
         def attend(chunk: slice) -> Tensor:
-            own, near = chunks.own(chunk), chunks.near(chunk)
-            q = queries.at(own.batch, own.pixel.where(own.is_query, 0)).reshape(*own.shape, -1)  # [n, m, d]
-            k = keys.at(near.batch, near.pixel.where(near.is_key, 0)).reshape(*near.shape, -1)  # [n, 3m, d]
-            v = values.flatten(0, 1).index_select(0, near.batch * len(keys) + near.pixel.where(near.is_key, 0))
+            seen = chunks.members(chunk)  # [n + 2, m], with the chunk before and the one after
+            q = queries.at(seen.batch[1:-1].flatten(), seen.query[1:-1].flatten()).reshape(*seen.query[1:-1].shape, -1)
+            k = keys.at(seen.batch.flatten(), seen.key.flatten()).reshape(*seen.key.shape, -1)  # [n + 2, m, d]
+            v = values.flatten(0, 1)[seen.batch * len(keys) + seen.key]  # [n + 2, m, Cv]
             k, bias = biased_keys(k, self.similarity, temperature)
-            score = scaled_queries(q, self.similarity, temperature) @ k.mT
-            score = score if bias is None else score + bias
-            is_key = near.is_key.reshape(near.shape)[:, None]
-            same = is_key & (own.bucket.reshape(own.shape)[:, :, None] == near.bucket.reshape(near.shape)[:, None])
+            score = scaled_queries(q, self.similarity, temperature) @ _beside(k).mT  # [n, m, 3m]
+            score = score if bias is None else score + _beside(bias.mT).mT
+            same_map = _beside(seen.batch) == seen.batch[1:-1, :1]
+            is_key = (_beside(seen.is_key) & same_map)[:, None]
+            same = is_key & (_beside(seen.bucket)[:, None] == seen.bucket[1:-1, :, None])
             weights, log_mass = _softmax(score, torch.where(same.any(-1, keepdim=True), same, is_key), -1)
-            return torch.cat([weights @ v.reshape(*near.shape, channels), log_mass[..., None]], -1)  # [n, m, Cv + 1]
+            return torch.cat([weights @ _beside(v), log_mass[..., None]], -1)  # [n, m, Cv + 1]
 
         parts = [recomputed(lambda c=c: attend(c)) for c in chunks.groups(group)]
         rows = torch.cat(parts).flatten(0, 1)  # one for each place of the sorted sequence
@@ -127,13 +128,12 @@ class ReformerAttention(PatchLayer):
 
 @dataclass(frozen=True)
 class _Members:
-    """Patches in chunks, ``shape`` of them, as flat lists."""
+    """Who sits in some chunks, all ``(chunks, chunk_size)``; numbers are 0 where somebody of the other kind sits."""
 
-    shape: tuple[int, int]
     batch: Tensor
-    pixel: Tensor
     bucket: Tensor
-    is_query: Tensor
+    query: Tensor
+    key: Tensor
     is_key: Tensor
 
 
@@ -144,36 +144,31 @@ class _Chunks:
     member: Tensor  # number of the query, or that of the key plus all queries; −1 where the last chunk is filled up
     bucket: Tensor
     queries: int
-    per_element: int
+    per_element: int  # chunks
     place_of_query: Tensor  # [B, N]
 
     def groups(self, size: int) -> list[slice]:
         return [slice(i, min(i + size, len(self.member))) for i in range(0, len(self.member), size)]
 
-    def own(self, chunk: slice) -> _Members:
-        return self._members(torch.arange(chunk.start, chunk.stop, device=self.member.device)[:, None])
-
-    def near(self, chunk: slice) -> _Members:
-        """The chunks themselves and those beside them in the same batch element."""
-        number = torch.arange(chunk.start, chunk.stop, device=self.member.device)[:, None]
-        beside = number + torch.arange(-1, 2, device=number.device)
-        outside = (beside < 0) | (beside // self.per_element != number // self.per_element)
-        return self._members(beside.masked_fill(outside, -1))
-
-    def _members(self, chunk: Tensor) -> _Members:
-        size = self.member.shape[1]
-        there = (chunk >= 0).repeat_interleave(size, 1).flatten()
-        member = self.member[chunk.clamp_min(0)].flatten()
-        member = member.where(there, -1)
+    def members(self, chunk: slice) -> _Members:
+        """Of some chunks, the one before and the one after; nobody where there is none."""
+        number = torch.arange(chunk.start - 1, chunk.stop + 1, device=self.member.device)
+        there = (number >= 0) & (number < len(self.member))
+        number = number.clamp(0, len(self.member) - 1)
+        member = self.member[number].where(there[:, None], -1)
         is_key = member >= self.queries
         return _Members(
-            (len(chunk), chunk.shape[1] * size),
-            (chunk.clamp_min(0) // self.per_element).repeat_interleave(size, 1).flatten(),
-            torch.where(is_key, member - self.queries, member),
-            self.bucket[chunk.clamp_min(0)].flatten(),
-            (member >= 0) & ~is_key,
+            (number // self.per_element)[:, None].expand_as(member),
+            self.bucket[number],
+            member.where((member >= 0) & ~is_key, 0),
+            (member - self.queries).where(is_key, 0),
             is_key,
         )
+
+
+def _beside(x: Tensor) -> Tensor:
+    """From chunks ``(n + 2, m, …)``, each inner one together with its neighbours, ``(n, 3m, …)``."""
+    return torch.cat([x[:-2], x[1:-1], x[2:]], 1)
 
 
 def _sorted_chunks(bucket: Tensor, chunk_size: int, queries: int) -> _Chunks:

@@ -127,7 +127,7 @@ def markdown(record: Record) -> str:
     by_layer = []
     for name in layers:
         cell = record.cells[f"{name} {largest} memory"]
-        paper = f"{PAPER[name]:.4f}" if name in PAPER else ""
+        paper = f"{PAPER[name]:.4f}" if name in PAPER and largest == SIZE else ""
         by_layer.append(
             [
                 label(name),
