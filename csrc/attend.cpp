@@ -25,7 +25,7 @@ std::tuple<Tensor, Tensor> attend(const Tensor& index_, const Tensor& score_, co
   std::vector<int64_t> shape{index.size(0), value.size(1)};
   for (int64_t axis = 2; axis < index.dim(); ++axis) shape.push_back(index.size(axis));
   const Tensor out = new_empty(value, shape);
-  shape[1] = 1;
+  shape[1] = 2;
   const Tensor log_mass = new_empty(score, shape);
   for_type(value, [&](auto zero) {
     using T = decltype(zero);

@@ -1,6 +1,14 @@
 // Attention over given matches: softmax and weighted gather in one pass. Without aggregation the patch is one pixel;
 // with it, pixel i takes the link of every pixel s around it, moved along: s → m becomes i → m + (i − s).
 
+// The log of Σ e^logit in two parts, the largest logit and the rest: their sum would round away what tells logits of
+// a million apart. The rest is +∞ where there is no mass: nothing weighs anything against that.
+template <typename T>
+struct Mass {
+  T top, log_rest;
+  T log_share(T logit) const { return (logit - top) - log_rest; }
+};
+
 template <typename T>
 class Attention {
  public:
@@ -23,8 +31,11 @@ class Attention {
       Buffer<T> line(width * channels);
       for (int64_t row = begin; row < end; ++row) {
         std::fill_n(line.get(), width * channels, T(0));
-        for (int64_t x = 0; x < width; ++x)
-          arguments_.log_mass[row * width + x] = forward_pixel(value, row, x, line.get() + x * channels);
+        for (int64_t x = 0; x < width; ++x) {
+          const Mass<T> mass = forward_pixel(value, row, x, line.get() + x * channels);
+          arguments_.log_mass[row * width + x] = mass.top;
+          arguments_.log_mass[count + row * width + x] = mass.log_rest;
+        }
         write_planes(line.get(), width, channels, arguments_.out + row * width, count);
       }
     });
@@ -45,8 +56,7 @@ class Attention {
   }
 
   // Collects the links that pixel x of a row gets from its window; those that leave the key's grid weigh −∞.
-  // Returns the log of the mass, Σ e^logit, or +∞ where there is none: nothing weighs anything against that.
-  T forward_pixel(const PaddedMap<T>& value, int64_t row, int64_t x, T* total) const {
+  Mass<T> forward_pixel(const PaddedMap<T>& value, int64_t row, int64_t x, T* total) const {
     const int64_t centre[kAxes] = {row / queries_.shape.size[1], row % queries_.shape.size[1], x};
     Terms<T> terms;
     T top = -kInfinity, mass = 0;
@@ -66,10 +76,10 @@ class Attention {
     };
     const auto logit = [&](int64_t e, int32_t at) { return inside_[at] ? links_.weight[e] : -kInfinity; };
     collect(links_, centre, queries_.shape, keys_, logit, terms, flush);
-    if (!(mass > 0)) return kInfinity;
+    if (!(mass > 0)) return {T(0), kInfinity};
     const T scale = 1 / mass;
     for (int64_t c = 0; c < arguments_.channels; ++c) total[c] *= scale;
-    return top + std::log(mass);
+    return {top, std::log(mass)};
   }
 
   // All terms of the window around `centre`, entry e with weight_of(e, where it leads to); flushes what it collects.
@@ -107,15 +117,16 @@ class Attention {
     return sum<T>(mass);
   }
 
-  // What every query's gradient needs of its forward pass, on the padded grid: log mass, and ⟨grad, out⟩.
+  // What every query's gradient needs of its forward pass, on the padded grid: its mass, and ⟨grad, out⟩.
   void spread_over_queries(const PaddedMap<T>& grad) {
-    log_mass_ = Buffer<T>(queries_.padded.count(), kInfinity);
+    mass_ = Buffer<Mass<T>>(queries_.padded.count(), {T(0), kInfinity});
     along_out_ = Buffer<T>(queries_.padded.count(), T(0));
     const int64_t width = queries_.shape.size[2], count = queries_.shape.count();
     for_ranges(queries_.shape.rows(), kRowsPerTask, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t start = queries_.row_start(row);
-        std::copy_n(arguments_.log_mass + row * width, width, log_mass_.get() + start);
+        for (int64_t x = 0; x < width; ++x)
+          mass_[start + x] = {arguments_.log_mass[row * width + x], arguments_.log_mass[count + row * width + x]};
         for (int64_t c = 0; c < arguments_.channels; ++c)
           for (int64_t x = 0; x < width; ++x)
             along_out_[start + x] += grad.pixel(start + x)[c] * arguments_.out[c * count + row * width + x];
@@ -156,7 +167,7 @@ class Attention {
     for (int64_t place = query * links_.neighbors; place < (query + 1) * links_.neighbors; ++place)
       for_patch_rows(number, links_.at[place] + x, [&](int64_t i, int64_t j) {
         for (int64_t e = 0; e < side; ++e)
-          next[e] = inside_[j + e] ? links_.weight[place] - log_mass_[i + e] : -kInfinity;
+          next[e] = inside_[j + e] ? mass_[i + e].log_share(links_.weight[place]) : -kInfinity;
         next += side;
       });
     for (T* at = weight; at < next; at += kWidth<T>) store(at, exponential(load(at)));
@@ -212,7 +223,7 @@ class Attention {
       terms.add_to(grad, total);
       terms.count = 0;
     };
-    const auto logit = [&](int64_t e, int32_t at) { return arrivals.weight[e] - log_mass_[at]; };
+    const auto logit = [&](int64_t e, int32_t at) { return mass_[at].log_share(arrivals.weight[e]); };
     collect(arrivals, centre, keys_.shape, queries_, logit, terms, flush);
   }
 
@@ -221,7 +232,8 @@ class Attention {
   int64_t border_[kAxes];
   Frame queries_, keys_;
   Buffer<uint8_t> inside_;
-  Buffer<T> log_mass_, along_out_;
+  Buffer<Mass<T>> mass_;
+  Buffer<T> along_out_;
 };
 
 template <typename T>

@@ -88,7 +88,7 @@ struct AttendArguments {  // without aggregation the patch is one pixel
   const T* score;        // [k, N]
   View<const T> value;
   T* out;                // [Cv, N]
-  T* log_mass;           // [N]
+  T* log_mass;           // [2, N]: the largest logit, and the log of the mass relative to it
 };
 
 template <typename T>

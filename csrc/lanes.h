@@ -97,11 +97,6 @@ inline uint32_t sums_below(const Lanes<float> (&v)[4], float limit) {
 }
 
 template <typename T>
-inline T smallest(Lanes<T> v) {
-  return reduce(v, [](auto a, auto b) { return a < b ? a : b; });
-}
-
-template <typename T>
 inline T largest(Lanes<T> v) {
   return reduce(v, [](auto a, auto b) { return a > b ? a : b; });
 }

@@ -224,3 +224,18 @@ def test_what_is_kept_for_backward_does_not_grow_with_the_patch(aggregate: bool)
         return sum(sizes)
 
     assert kept(9) == kept(1) > 0
+
+
+@pytest.mark.parametrize("offset", [-1e6, -1e8, 1e6])
+@pytest.mark.parametrize("patch_size", [1, 3])
+def test_gradients_do_not_depend_on_what_is_added_to_all_scores(offset: float, patch_size: int) -> None:
+    """Guards against weights from the rounded log of the whole mass, which is wrong by a third at scores of 10⁷."""
+    index, _ = random_matches(1, 3, (5, 7), (6, 5))
+    score = torch.tensor([0.0, 0.0, -8.0]).reshape(1, 3, 1, 1).expand(1, 3, 5, 7)
+
+    def attend(score: Tensor, value: Tensor) -> Tensor:
+        return psal.aggregate(psal.Matches(index, score), value, patch_size=patch_size)
+
+    value = normal_map(1, 2, 6, 5)
+    for found, expected in zip(gradients(attend, score + offset, value), gradients(attend, score, value), strict=True):
+        assert_close(found, expected)

@@ -103,7 +103,7 @@ def _attend_fake(
     index: Tensor, score: Tensor, value: Tensor, patch_size: Sequence[int], temperature: float
 ) -> tuple[Tensor, Tensor]:
     grid = index.shape[2:]
-    return value.new_empty((*value.shape[:2], *grid)), score.new_empty((index.shape[0], 1, *grid))
+    return value.new_empty((*value.shape[:2], *grid)), score.new_empty((index.shape[0], 2, *grid))
 
 
 def _attend_backward_fake(
