@@ -96,3 +96,25 @@ def test_a_key_that_is_not_finite_is_no_best_match(poison: float, similarity: st
     key[:, :, 2, 3] = poison
     matches = psal.exact_match(query, key, patch_size=1, neighbors=3, similarity=similarity)
     assert not (matches.index == 2 * 7 + 3).any()
+
+
+def test_an_offset_does_not_hide_the_best_keys() -> None:
+    """Guards against products of patches whose digits are all in their mean."""
+    x = normal_map(1, 2, 13, 11) + 1000
+    assert psal.exact_match(x, x, patch_size=3, neighbors=1).index.flatten().equal(torch.arange(143))
+
+
+def test_keys_without_a_score_come_last() -> None:
+    query, key = normal_map(1, 2, 5, 6, seed=1), torch.full((1, 2, 2, 2), math.nan)
+    key[..., 1, 1] = 0
+    matches = psal.exact_match(query, key, patch_size=1, neighbors=3)
+    assert matches.index[:, 0].eq(3).all()
+    assert matches.score[:, 0].isfinite().all()
+
+
+def test_infinite_queries_do_not_hide_other_scores() -> None:
+    query, key = normal_map(1, 1, 1, 3, seed=1), normal_map(1, 1, 2, 3, seed=2)
+    query[..., 0] = math.inf
+    exact = psal.exact_match(query, key, patch_size=1, neighbors=2, similarity="dot")
+    best = psal.patch_match(query, key, patch_size=1, neighbors=2, similarity="dot", init="random", iterations=9)
+    assert exact.score[..., 0, 0].equal(best.score[..., 0, 0])

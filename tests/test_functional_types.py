@@ -98,3 +98,23 @@ def test_float64_is_searched_in_float64() -> None:
     for init in ("random", "tree"):
         matches = psal.patch_match(query, key, patch_size=1, neighbors=2, init=init, seed=0)
         assert (matches.index[0, 0] == 1).all()
+
+
+def test_scores_beyond_float16_still_count_as_matches() -> None:
+    query, key = (normal_map(1, 8, 9, 8, seed=seed, dtype=torch.float16) * 64 for seed in (1, 2))
+    matches = psal.patch_match(query, key, seed=0)
+    assert matches.score.isfinite().all()
+    assert psal.attend(matches, key).count_nonzero() == key.numel()
+
+
+def test_the_default_device_does_not_move_the_seed() -> None:
+    """Guards against a seed on another device than the maps, which the kernel would read as garbage."""
+    image = normal_map(1, 2, 9, 8)
+    expected = psal.patch_match(image, image, seed=3)
+    before = torch.get_default_device()
+    torch.set_default_device("meta")
+    try:
+        found = psal.patch_match(image, image, seed=3)
+    finally:
+        torch.set_default_device(before)
+    assert found.index.equal(expected.index)

@@ -25,6 +25,7 @@ def exact_index(
 ) -> Tensor:
     """Index ``(B, k, *Sq)`` of the k best of all keys; −1 where ``query_mask`` is False."""
     with torch.no_grad(), torch.autocast(query.device.type, enabled=False):
+        query, key = centred(query, key, similarity)
         sq = query.shape[2:]
         index = torch.full((query.shape[0], neighbors, math.prod(sq)), -1, dtype=torch.int64, device=query.device)
         for b in range(query.shape[0]):
@@ -37,7 +38,7 @@ def exact_index(
             key_view = patch_view(key[b], patch_size, padding_mode)
             key_patches, bias = rankable(patch_rows(key_view, key.shape[2:], keys), similarity)  # [M, d]
             query_view = patch_view(query[b], patch_size, padding_mode)
-            sane = bool(key_patches.square().sum().isfinite())
+            sane = bool(key_patches.square().sum().isfinite()) and bool(query[b].square().sum().isfinite())
             rows = max(1, CHUNK_ELEMENTS // max(len(keys), math.prod(patch_size) * query.shape[1]))
             for chunk in torch.split(queries, rows):
                 query_patches = patch_rows(query_view, sq, chunk)  # [n, d]
@@ -63,6 +64,15 @@ def top(scores: Tensor, count: int) -> Tensor:
     rest = torch.arange(whole, columns, device=scores.device).expand(rows, -1)
     candidates = torch.cat([inside, rest], 1)
     return candidates.gather(1, scores.gather(1, candidates).topk(count, dim=1).indices)
+
+
+def centred(query: Tensor, key: Tensor, similarity: Similarity) -> tuple[Tensor, Tensor]:
+    """For "l2", both maps without the key's mean: distances stay, and products of patches lose fewer digits."""
+    if similarity != "l2":
+        return query, key
+    mean = key.detach().flatten(2).mean(2).reshape(*key.shape[:2], *[1] * (key.ndim - 2))
+    mean = mean.where(mean.isfinite(), 0)
+    return query - mean, key - mean
 
 
 def patch_view(x: Tensor, patch_size: Sequence[int], padding_mode: str) -> Tensor:

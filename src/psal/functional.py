@@ -73,7 +73,7 @@ def patch_match(
         seed,
         backend,
     )
-    return Matches(matches.index, matches.score.to(torch.promote_types(query.dtype, key.dtype)))
+    return _in_type_of(query, key, matches)
 
 
 def exact_match(
@@ -109,8 +109,9 @@ def exact_match(
     query_map, key_map = query.to(working), key.to(working)
     index = exact_index(query_map, key_map, sides, neighbors, similarity, key_mask, query_mask, padding_mode)
     score = ops.score(query_map, key_map, index, sides, similarity, padding_mode, backend)
-    score, order = score.sort(dim=1, descending=True, stable=True)  # chunks are ranked by rounded scores
-    return Matches(index.gather(1, order), score.to(torch.promote_types(query.dtype, key.dtype)))
+    sortable = score.detach().nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
+    order = sortable.argsort(dim=1, descending=True, stable=True)  # chunks are ranked by rounded scores
+    return _in_type_of(query, key, Matches(index.gather(1, order), score.gather(1, order)))
 
 
 def attend(matches: Matches, value: Tensor, *, temperature: float = 1.0) -> Tensor:
@@ -226,7 +227,17 @@ def patch_attention(
     out = _gather(matches, value, patch_size if aggregate else None, temperature, backend)
     if not return_matches:
         return out
-    return out, Matches(matches.index, matches.score.to(torch.promote_types(query.dtype, key.dtype)))
+    return out, _in_type_of(query, key, matches)
+
+
+def _in_type_of(query: Tensor, key: Tensor, matches: Matches) -> Matches:
+    """Scores in the type of query and key; those beyond float16 become its lowest number, for −∞ means no match."""
+    index, score = matches
+    dtype = torch.promote_types(query.dtype, key.dtype)
+    if dtype == torch.float16:
+        limit = torch.finfo(dtype).max
+        score = score.clamp(-limit, limit).where(score.isfinite(), score)
+    return Matches(index, score.to(dtype))
 
 
 def _search(

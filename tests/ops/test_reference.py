@@ -134,3 +134,12 @@ def test_the_start_spreads_over_all_keys() -> None:
     counts = start.index.flatten().bincount(minlength=20)
     assert math.isclose(counts.min(), 600, rel_tol=0.2)
     assert math.isclose(counts.max(), 600, rel_tol=0.2)
+
+
+def test_values_outside_the_key_s_grid_do_not_come_in() -> None:
+    """Guards against 0 · NaN: a neighbour that drops out is looked up at the nearest pixel inside."""
+    value = normal_map(1, 1, 5, 6)
+    value[..., 0, 0] = math.nan
+    matches = psal.patch_match(value.nan_to_num(), value.nan_to_num(), patch_size=3, neighbors=1, seed=0)
+    out = [psal.ops.aggregate(*matches, value, (3, 3), 1.0, backend) for backend in ("native", "reference")]
+    assert out[0].isnan().equal(out[1].isnan())

@@ -10,13 +10,13 @@ from psal import arguments
 from psal.baselines.patches import (
     PatchLayer,
     biased_keys,
-    centred,
     logits,
     map_of,
     pixels_of,
     recomputed,
     scaled_queries,
 )
+from psal.exact import centred
 
 METHODS = ("materialized", "chunked", "sdpa")
 

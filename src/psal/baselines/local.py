@@ -10,13 +10,13 @@ from psal.baselines.patches import (
     Patches,
     PatchLayer,
     biased_keys,
-    centred,
     logits,
     map_of,
     pixels_of,
     recomputed,
     scaled_queries,
 )
+from psal.exact import centred
 
 TILE = 16  # side of the squares of queries that are worked on together
 

@@ -112,14 +112,6 @@ class Patches:
         return self.block(rows, slice(0, self.width))
 
 
-def centred(query: Tensor, key: Tensor, similarity: str) -> tuple[Tensor, Tensor]:
-    """For "l2", both maps without the key's mean colour: distances stay, and products lose fewer digits."""
-    if similarity != "l2":
-        return query, key
-    mean = key.detach().mean((2, 3), keepdim=True)
-    return query - mean, key - mean
-
-
 def scaled_queries(patches: Tensor, similarity: str, temperature: float) -> Tensor:
     """Queries that, times :func:`biased_keys`, give score / temperature up to what is the same for all keys."""
     if similarity == "cosine":

@@ -14,12 +14,12 @@ from psal.baselines.patches import (
     Patches,
     PatchLayer,
     biased_keys,
-    centred,
     map_of,
     pixels_of,
     recomputed,
     scaled_queries,
 )
+from psal.exact import centred
 from psal.ops.random import draw_seed
 
 

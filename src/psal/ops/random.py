@@ -35,7 +35,7 @@ def _mix(x: Tensor) -> Tensor:
 
 
 def draw_seed(seed: int | None) -> Tensor:
-    """The seed as the ops take it; None draws it from torch's generator."""
+    """The seed as the ops take it, on the CPU always; None draws it from torch's generator."""
     if seed is None:
-        return torch.randint(0, 2**62, (), dtype=torch.int64)
-    return torch.tensor(seed, dtype=torch.int64)
+        return torch.randint(0, 2**62, (), dtype=torch.int64, device="cpu")
+    return torch.tensor(seed, dtype=torch.int64, device="cpu")

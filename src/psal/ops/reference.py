@@ -165,7 +165,7 @@ def attend(index: Tensor, score: Tensor, value: Tensor, temperature: float) -> T
     """Softmax over the k neighbours, times their values."""
     absent = index.flatten(2) < 0  # [B, k, N]
     weight = (score.flatten(2).masked_fill(absent, 0) / temperature).softmax(1).masked_fill(absent, 0)
-    values = _gather(value.flatten(2), index.flatten(2).clamp_min(0))  # [B, Cv, k, N]
+    values = _gather(value.flatten(2), index.flatten(2).clamp_min(0)).masked_fill(absent[:, None], 0)  # [B, Cv, k, N]
     return (weight[:, None] * values).sum(2).reshape(*value.shape[:2], *index.shape[2:])
 
 
@@ -195,7 +195,8 @@ def aggregate(index: Tensor, score: Tensor, value: Tensor, patch_size: Sequence[
     def term(*offset: int) -> Tensor:
         at, logit = neighbor(*offset)
         weight = (logit - top).exp()[:, None]  # [B, 1, k, N]
-        weighted = (weight * _gather(value.flatten(2), at)).sum(2)
+        values = _gather(value.flatten(2), at).masked_fill((logit == -math.inf)[:, None], 0)  # 0 · NaN is NaN
+        weighted = (weight * values).sum(2)
         return torch.cat([weighted, weight.sum(2)], 1)  # [B, Cv + 1, N]
 
     total = _sum_over(term, offsets)
