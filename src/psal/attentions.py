@@ -7,6 +7,7 @@ from torch import nn
 from psal.baselines import FullAttention, LinearAttention, LocalAttention, PerformerAttention, ReformerAttention
 from psal.layers import PatchAttention
 
+PSAL, STRIDED = re.compile(r"psal([1-9]\d*)"), re.compile(r"full-stride([1-9]\d*)")
 LABELS = {
     "full": "Full attention, sdpa",
     "full-chunked": "Full attention, chunked",
@@ -40,9 +41,9 @@ def build_attention(
     >>> build_attention("psal3", channels=16)
     PatchAttention(patch_size=7, neighbors=3)
     """
-    if match := re.fullmatch(r"psal([1-9]\d*)", name):
+    if match := PSAL.fullmatch(name):
         return PatchAttention(patch_size, int(match[1]), temperature=temperature, seed=seed)
-    if match := re.fullmatch(r"full-stride([1-9]\d*)", name):
+    if match := STRIDED.fullmatch(name):
         return FullAttention(patch_size, stride=int(match[1]), temperature=temperature)
     match name:
         case "full":
@@ -73,9 +74,9 @@ def label(name: str) -> str:
     >>> label("psal3"), label("full-stride10")
     ('PSAL 3', 'Full attention, stride 10')
     """
-    if match := re.fullmatch(r"psal(\d+)", name):
+    if match := PSAL.fullmatch(name):
         return f"PSAL {match[1]}"
-    if match := re.fullmatch(r"full-stride(\d+)", name):
+    if match := STRIDED.fullmatch(name):
         return f"Full attention, stride {match[1]}"
     if name not in LABELS:
         raise ValueError(_unknown(name))

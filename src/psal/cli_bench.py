@@ -34,6 +34,12 @@ def _whole_numbers(text: str) -> str:
     return text
 
 
+def _device(name: str) -> str:
+    if name not in ("cpu", "cuda"):
+        raise typer.BadParameter(f"{name!r} is not a device that can be measured: give cpu or cuda")
+    return name
+
+
 Sizes = Annotated[str, typer.Option(callback=_whole_numbers, help="sides of the maps, separated by commas")]
 
 
@@ -46,7 +52,7 @@ def memory(
         float, typer.Option(min=0, help="seconds; what would take longer is computed, and marked")
     ] = 180,
     threads: Threads = 2,
-    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
+    device: Annotated[str, typer.Option(callback=_device, help="cpu or cuda")] = "cpu",
     out: Out = Path("results"),
     overwrite: Overwrite = False,
     readme: Readme = None,

@@ -1,0 +1,169 @@
+"""The commands ``psal bench …`` at tiny sizes: what they write, skip, refuse and mark."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import psal.cli
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], restored_threads: None) -> Run:
+    """``psal bench`` in this process."""
+
+    def call(*arguments: object) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["psal", "bench", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            psal.cli.main()
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess([], int(stopped.value.code or 0), said.out, said.err)
+
+    return call
+
+
+@pytest.fixture
+def davis(tmp_path: Path) -> Path:
+    """Two sequences of 12 and 25 small frames, in DAVIS's layout."""
+    root = tmp_path / "DAVIS"
+    generator = np.random.default_rng(0)
+    for name, frames in (("bear", 12), ("swan", 25)):
+        folder = root / "JPEGImages" / "480p" / name
+        folder.mkdir(parents=True)
+        picture = generator.integers(0, 256, (20, 40, 3), np.uint8)
+        for number in range(frames):
+            Image.fromarray(np.roll(picture, number, 1)).save(folder / f"{number:05d}.jpg")
+    lists = root / "ImageSets" / "2016"
+    lists.mkdir(parents=True)
+    (lists / "train.txt").write_text("bear\n")
+    (lists / "val.txt").write_text("swan\n")
+    return root
+
+
+def cells(folder: Path, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())["cells"]
+    return found
+
+
+def is_picture(path: Path) -> bool:
+    with Image.open(path) as picture:
+        return picture.size > (100, 100)
+
+
+def test_memory_is_measured_or_computed_and_kept(tmp_path: Path, bench: Run) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("before\n<!-- results/memory.md -->\nold\n<!-- end -->\nafter\n")
+    arguments = ("memory", "--sizes", "16,64", "--layers", "psal1", "--limit", "0.0005", "--out", tmp_path)
+    done = bench(*arguments, "--readme", readme)
+    assert (done.returncode, done.stderr) == (0, "")
+    measured = cells(tmp_path, "memory")
+    assert set(measured) == {f"psal1 {size} {mode}" for size in (16, 64) for mode in ("forward", "backward")}
+    small, large = measured["psal1 16 forward"], measured["psal1 64 forward"]
+    assert small["peak"] > 0
+    assert small["seconds"] > 0
+    assert large["computed_from"] == 16
+    assert large["peak"] == 16 * small["peak"]
+    assert "computed_from" not in small
+    table = (tmp_path / "memory.md").read_text()
+    assert re.search(r"\| PSAL 1 \| [\d.]+ \([\d.]+\) \| ≈ [\d.]+ \(≈ [\d.]+\) \|", table)
+    assert "15.26 and 250.05 GiB" in table
+    assert table in done.stdout
+    assert readme.read_text() == f"before\n<!-- results/memory.md -->\n{table}<!-- end -->\nafter\n"
+    assert is_picture(tmp_path / "memory.png")
+
+    assert bench(*arguments).returncode == 0
+    assert cells(tmp_path, "memory") == measured
+
+    other = bench(*arguments[:2], "16", *arguments[3:])
+    assert other.returncode == 2
+    assert "memory.json was measured with other settings (sizes): add --overwrite" in other.stderr
+    assert cells(tmp_path, "memory") == measured
+
+
+def test_reconstruction_runs_on_the_bundled_pair(tmp_path: Path, bench: Run) -> None:
+    done = bench("reconstruction", "--sizes", "24", "--layers", "linear,psal3,psal-aggregate", "--out", tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    loss = {name: cell["loss"] for name, cell in cells(tmp_path, "reconstruction").items() if "loss" in cell}
+    assert set(loss) == {f"{name} 24 stereo pair" for name in ("linear", "psal3", "psal-aggregate", "full-stride1")}
+    assert loss["psal3 24 stereo pair"] < loss["linear 24 stereo pair"]
+    assert "| 24² | 1 |" in done.stdout
+    assert is_picture(tmp_path / "reconstruction.png")
+    assert is_picture(tmp_path / "reconstruction_strip.png")
+
+
+def test_reconstruction_takes_pairs_from_all_sequences_in_turn(tmp_path: Path, davis: Path, bench: Run) -> None:
+    done = bench(
+        "reconstruction", "--data", davis, "--pairs", 3, "--sizes", "16", "--layers", "psal1", "--out", tmp_path
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    names = [name for name in cells(tmp_path, "reconstruction") if name.startswith("psal1") and "memory" not in name]
+    assert names == ["psal1 16 bear 10", "psal1 16 swan 10", "psal1 16 swan 20"]
+    assert re.search(r"\| PSAL 1 \| 0\.\d+ \(0\.\d+\) \|", done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("memory", "--layers", "psal0"), "there is no attention named 'psal0': choose from full, "),
+        (("memory", "--sizes", "64,x"), "'64,x' is not a list of sizes such as 64,128"),
+        (("memory", "--sizes", "0"), "'0' is not a list of sizes"),
+        (("memory", "--device", "tpu"), "'tpu' is not a device"),
+        (("reconstruction", "--data", "nowhere"), "nowhere/ImageSets/2016/train.txt is not there: the data must be"),
+        (("reconstruction", "--pairs", "0"), "'--pairs'"),
+    ],
+)
+def test_wrong_usage_is_named(
+    arguments: tuple[str, ...], message: str, tmp_path: Path, bench: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    done = bench(*arguments, "--out", tmp_path / "results")
+    assert done.returncode == 2
+    assert message in " ".join(done.stderr.split())
+    assert not (tmp_path / "results").exists()
+
+
+def test_a_data_folder_one_too_high_is_pointed_out(tmp_path: Path, davis: Path, bench: Run) -> None:
+    done = bench("reconstruction", "--data", davis.parent, "--out", tmp_path / "results")
+    assert done.returncode == 2
+    assert f"as {davis} seems to be" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_too_few_pairs_are_counted(tmp_path: Path, davis: Path, bench: Run) -> None:
+    done = bench("reconstruction", "--data", davis, "--pairs", 30, "--out", tmp_path / "results")
+    assert done.returncode == 2
+    assert "has only 3 pairs of frames 10 apart, not 30" in done.stderr
+
+
+def test_a_broken_frame_is_named_and_what_was_measured_stays(tmp_path: Path, davis: Path, bench: Run) -> None:
+    broken = davis / "JPEGImages" / "480p" / "swan" / "00010.jpg"
+    broken.write_bytes(b"not a picture")
+    options = ("reconstruction", "--data", davis, "--pairs", 3, "--sizes", "16", "--layers", "psal1")
+    done = bench(*options, "--out", tmp_path)
+    assert done.returncode == 2
+    assert f"{broken} cannot be read" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(cells(tmp_path, "reconstruction")) == ["psal1 16 bear 10"]
+
+
+def test_a_foreign_file_is_not_replaced(tmp_path: Path, bench: Run) -> None:
+    (tmp_path / "memory.json").write_text("[1, 2]")
+    done = bench("memory", "--layers", "psal1", "--sizes", "16", "--out", tmp_path)
+    assert done.returncode == 2
+    assert "is not what this command writes: add --overwrite" in done.stderr
+    assert (tmp_path / "memory.json").read_text() == "[1, 2]"
+
+
+def test_help_says_what_each_table_is(bench: Run) -> None:
+    said = " ".join(bench("--help").stdout.split())
+    assert "Table 1: memory, time and operations" in said
+    assert "Tables 2 and 3" in said
