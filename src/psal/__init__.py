@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from psal.functional import aggregate, attend, exact_match, patch_attention, patch_match
 from psal.layers import PatchAttention, PatchAttentionBlock
 from psal.matches import Matches, MatchQuality, match_quality
+from psal.swap import swap_attention_, swapped_attention
 from psal.version import __version__
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ __all__ = [
     "patch_attention",
     "patch_match",
     "reconstruct",
+    "swap_attention_",
+    "swapped_attention",
     "upscale",
 ]
 

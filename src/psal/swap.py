@@ -1,0 +1,77 @@
+"""Put one attention layer in the place of others inside a network."""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+from psal.baselines.patches import PatchLayer
+from psal.layers import PatchAttention
+
+Filter = Callable[[nn.Module, str], bool]
+Replacement = nn.Module | Callable[[], nn.Module]
+
+
+def is_attention(module: nn.Module, name: str) -> bool:
+    """Whether a module is one of psal's layers or baselines: what is swapped unless a filter says otherwise."""
+    return isinstance(module, PatchAttention | PatchLayer)
+
+
+def swap_attention_(model: nn.Module, replacement: Replacement, filter_fn: Filter | None = None) -> list[str]:
+    """Replace attention layers of a network in place, wherever they stand.
+
+    Args:
+        model: whose submodules are looked through; itself it stays.
+        replacement: a layer, which then stands in all places, or a function without arguments that makes one for each.
+        filter_fn: ``(module, name) -> bool``, True for what is to be replaced; None takes psal's own layers and
+            :mod:`psal.baselines`. What is inside a replaced module is not asked about.
+
+    Returns:
+        Names of what was replaced, as in ``model.named_modules()``; with a warning if there is nothing.
+
+    >>> from psal import PatchAttention
+    >>> from psal.models import Colorizer
+    >>> network = Colorizer(PatchAttention(neighbors=3))
+    >>> swap_attention_(network, PatchAttention(neighbors=1))
+    ['attention']
+    """
+    return [name for name, _, _ in _swap(model, replacement, filter_fn)]
+
+
+@contextmanager
+def swapped_attention(
+    model: nn.Module, replacement: Replacement, filter_fn: Filter | None = None
+) -> Iterator[list[str]]:
+    """:func:`swap_attention_` for the time of a ``with`` block; afterwards the old layers are back."""
+    swapped = _swap(model, replacement, filter_fn)
+    try:
+        yield [name for name, _, _ in swapped]
+    finally:
+        for name, parent, before in swapped:
+            setattr(parent, name.rpartition(".")[2], before)
+
+
+def _swap(
+    model: nn.Module, replacement: Replacement, filter_fn: Filter | None
+) -> list[tuple[str, nn.Module, nn.Module]]:
+    """Swap; returns the name, the parent and the old module of each place."""
+    if not callable(replacement):
+        raise TypeError(f"replacement must be a module, or a function that makes one, got {type(replacement).__name__}")
+    found = list(_places(model, filter_fn or is_attention, ""))
+    if not found:
+        warnings.warn("no attention layer was swapped: none was found, or filter_fn took none", stacklevel=3)
+    for name, parent, before in found:
+        new = replacement if isinstance(replacement, nn.Module) else replacement()
+        new.train(before.training)
+        setattr(parent, name.rpartition(".")[2], new)
+    return found
+
+
+def _places(module: nn.Module, wanted: Filter, prefix: str) -> Iterator[tuple[str, nn.Module, nn.Module]]:
+    for name, child in module.named_children():
+        full = f"{prefix}{name}"
+        if wanted(child, full):
+            yield full, module, child
+        else:
+            yield from _places(child, wanted, f"{full}.")
