@@ -5,6 +5,7 @@ import re
 from torch import nn
 
 from psal.baselines import FullAttention, LinearAttention, LocalAttention, PerformerAttention, ReformerAttention
+from psal.errors import UsageError
 from psal.layers import PatchAttention
 
 PSAL, STRIDED = re.compile(r"psal([1-9]\d*)"), re.compile(r"full-stride([1-9]\d*)")
@@ -36,11 +37,12 @@ def build_attention(
         seed: of those that draw random numbers; None takes it from torch's generator.
 
     Raises:
-        ValueError: if there is no such name.
+        UsageError: if there is no such name.
 
     >>> build_attention("psal3", channels=16)
     PatchAttention(patch_size=7, neighbors=3)
     """
+    check_name(name)
     if match := PSAL.fullmatch(name):
         return PatchAttention(patch_size, int(match[1]), temperature=temperature, seed=seed)
     if match := STRIDED.fullmatch(name):
@@ -62,26 +64,31 @@ def build_attention(
             return ReformerAttention(patch_size, seed=seed)
         case "psal-aggregate":
             return PatchAttention(patch_size, 1, aggregate=True, temperature=temperature, seed=seed)
-    raise ValueError(_unknown(name))
+    raise AssertionError(f"{name} is listed but not built")
 
 
 def label(name: str) -> str:
     """The name as tables and plots show it.
 
     Raises:
-        ValueError: if there is no such name.
+        UsageError: if there is no such name.
 
     >>> label("psal3"), label("full-stride10")
     ('PSAL 3', 'Full attention, stride 10')
     """
+    check_name(name)
     if match := PSAL.fullmatch(name):
         return f"PSAL {match[1]}"
     if match := STRIDED.fullmatch(name):
         return f"Full attention, stride {match[1]}"
-    if name not in LABELS:
-        raise ValueError(_unknown(name))
     return LABELS[name]
 
 
-def _unknown(name: str) -> str:
-    return f"there is no attention named {name!r}: choose from {KNOWN}"
+def check_name(name: str) -> None:
+    """Whether there is an attention of that name.
+
+    Raises:
+        UsageError: if not.
+    """
+    if name not in LABELS and not PSAL.fullmatch(name) and not STRIDED.fullmatch(name):
+        raise UsageError(f"there is no attention named {name!r}: choose from {KNOWN}")

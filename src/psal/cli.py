@@ -11,6 +11,7 @@ try:
     import typer
 
     from psal.cli_bench import bench
+    from psal.cli_train import train
     from psal.console import FAILED, complain, errors_as_messages, progress_bar, say
 except ImportError as missing:
     sys.exit(f"error: {missing.name} is missing, which the command line needs: pip install 'psal[edit]'")
@@ -29,6 +30,7 @@ app = typer.Typer(
     help="Edit photographs with patches of the photograph itself or of another one; nothing is trained.",
 )
 app.add_typer(bench, name="bench")
+app.add_typer(train, name="train")
 
 
 def _fitting_seed(seed: int) -> int:

@@ -111,15 +111,11 @@ def reconstruction(
 
 
 def _layers(chosen: str | None, known: Sequence[str]) -> list[str]:
-    from psal.attentions import label
-    from psal.errors import UsageError
+    from psal.attentions import check_name
 
     names = list(known) if chosen is None else chosen.split(",")
-    try:
-        for name in names:
-            label(name)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    for name in names:
+        check_name(name)
     return names
 
 

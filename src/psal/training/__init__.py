@@ -1,0 +1,1 @@
+"""Training of networks: one loop for all tasks, and a small file for each task."""

@@ -1,0 +1,55 @@
+"""A run's losses: as CSV, and for TensorBoard where it is installed."""
+
+import csv
+import io
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from psal.whole_files import write_whole
+
+FILE = "log.csv"
+HEAD = ["step", "loss", "seconds"]
+
+
+class Log:
+    """Rows of step, mean loss since the last row, and seconds of training so far.
+
+    Args:
+        folder: of the run.
+        step: from which the run goes on; later rows, of a run that was killed after its checkpoint, are dropped.
+    """
+
+    def __init__(self, folder: Path, step: int) -> None:
+        self._path = folder / FILE
+        self._drop_from(step)
+        self._board = _board(folder, step)
+
+    def add(self, step: int, loss: float, seconds: float) -> None:
+        """A row after ``step`` steps."""
+        with self._path.open("a", newline="") as file:
+            csv.writer(file).writerow([step, f"{loss:.6g}", f"{seconds:.1f}"])
+        if self._board is not None:
+            self._board.add_scalar("loss", loss, step)
+            self._board.flush()
+
+    def __enter__(self) -> "Log":
+        return self
+
+    def __exit__(self, *_: type[BaseException] | BaseException | TracebackType | None) -> None:
+        if self._board is not None:
+            self._board.close()
+
+    def _drop_from(self, step: int) -> None:
+        rows = list(csv.reader(self._path.read_text().splitlines()))[1:] if self._path.exists() and step else []
+        buffer = io.StringIO()
+        csv.writer(buffer).writerows([HEAD, *(row for row in rows if row and int(row[0]) <= step)])
+        write_whole(self._path, buffer.getvalue().encode())
+
+
+def _board(folder: Path, step: int) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        return None
+    return SummaryWriter(str(folder / "tensorboard"), purge_step=step)

@@ -1,0 +1,29 @@
+"""What the training loop asks of a task."""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from PIL import Image
+from torch import Tensor, nn
+
+
+class Task(Protocol):
+    """A network, its examples by number, and its loss. Everything about it is in ``settings``."""
+
+    name: str
+    settings: dict[str, Any]
+
+    def build(self) -> nn.Module:
+        """The network, new."""
+
+    def examples(self, numbers: Sequence[int]) -> Sequence[Tensor]:
+        """A batch; the same numbers give the same one."""
+
+    def loss(self, model: nn.Module, batch: Sequence[Tensor]) -> Tensor:
+        """The mean over the batch of what is made small."""
+
+    def look(self, model: nn.Module) -> Image.Image:
+        """What the network does at present, as a picture."""
+
+    def complaints(self) -> list[str]:
+        """A line for each file that could not be used."""
