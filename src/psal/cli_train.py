@@ -9,6 +9,15 @@ from psal.console import complain, errors_as_messages, progress_bar, say
 
 train = typer.Typer(no_args_is_help=True, help="Train a network through an attention layer. A stopped run goes on.")
 
+PRECISIONS = ("32-true", "bf16-mixed", "64-true")
+
+
+def _known_precision(name: str) -> str:
+    if name not in PRECISIONS:
+        raise typer.BadParameter(f"{name!r} is not a precision: give one of {', '.join(PRECISIONS)}")
+    return name
+
+
 Data = Annotated[Path, typer.Option(help="DAVIS's folder", show_default=False)]
 
 
@@ -22,7 +31,7 @@ def train_colorize(
     batch: Annotated[int, typer.Option(min=1, help="pictures a step and process")] = 1,
     learning_rate: Annotated[float, typer.Option(min=0, help="of Adam")] = 0.001,
     seed: Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the pictures and the searches")] = 0,
-    precision: Annotated[str, typer.Option(help="32-true or bf16-mixed")] = "32-true",
+    precision: Annotated[str, typer.Option(callback=_known_precision, help=" or ".join(PRECISIONS))] = "32-true",
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
     checkpoint_every: Annotated[int, typer.Option(min=1, help="steps that a killed run loses at most")] = 500,
     threads: Annotated[int | None, typer.Option(min=1, help="of the CPU; all if left out", show_default=False)] = None,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from frames import write_davis
 from PIL import Image
 
 import psal.cli
@@ -33,20 +33,8 @@ def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], r
 
 @pytest.fixture
 def davis(tmp_path: Path) -> Path:
-    """Two sequences of 12 and 25 small frames, in DAVIS's layout."""
-    root = tmp_path / "DAVIS"
-    generator = np.random.default_rng(0)
-    for name, frames in (("bear", 12), ("swan", 25)):
-        folder = root / "JPEGImages" / "480p" / name
-        folder.mkdir(parents=True)
-        picture = generator.integers(0, 256, (20, 40, 3), np.uint8)
-        for number in range(frames):
-            Image.fromarray(np.roll(picture, number, 1)).save(folder / f"{number:05d}.jpg")
-    lists = root / "ImageSets" / "2016"
-    lists.mkdir(parents=True)
-    (lists / "train.txt").write_text("bear\n")
-    (lists / "val.txt").write_text("swan\n")
-    return root
+    """Two sequences of 12 and 25 small frames."""
+    return write_davis(tmp_path / "DAVIS", {"bear": ("train", 12), "swan": ("val", 25)})
 
 
 def cells(folder: Path, name: str) -> dict[str, Any]:
