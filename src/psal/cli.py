@@ -11,7 +11,7 @@ try:
     import typer
 
     from psal.cli_bench import bench
-    from psal.cli_train import train
+    from psal.cli_train import evaluate, train
     from psal.console import FAILED, complain, errors_as_messages, progress_bar, say
 except ImportError as missing:
     sys.exit(f"error: {missing.name} is missing, which the command line needs: pip install 'psal[edit]'")
@@ -31,6 +31,7 @@ app = typer.Typer(
 )
 app.add_typer(bench, name="bench")
 app.add_typer(train, name="train")
+app.add_typer(evaluate, name="eval")
 
 
 def _fitting_seed(seed: int) -> int:

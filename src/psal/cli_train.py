@@ -7,6 +7,7 @@ import typer
 
 from psal.console import complain, errors_as_messages, progress_bar, say
 
+evaluate = typer.Typer(no_args_is_help=True, help="Measure a trained network.")
 train = typer.Typer(no_args_is_help=True, help="Train a network through an attention layer. A stopped run goes on.")
 
 PRECISIONS = ("32-true", "bf16-mixed", "64-true")
@@ -18,6 +19,7 @@ def _known_precision(name: str) -> str:
     return name
 
 
+Threads = Annotated[int | None, typer.Option(min=1, help="of the CPU; all if left out", show_default=False)]
 Data = Annotated[Path, typer.Option(help="DAVIS's folder", show_default=False)]
 
 
@@ -34,7 +36,7 @@ def train_colorize(
     precision: Annotated[str, typer.Option(callback=_known_precision, help=" or ".join(PRECISIONS))] = "32-true",
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
     checkpoint_every: Annotated[int, typer.Option(min=1, help="steps that a killed run loses at most")] = 500,
-    threads: Annotated[int | None, typer.Option(min=1, help="of the CPU; all if left out", show_default=False)] = None,
+    threads: Threads = None,
 ) -> None:
     """Colour a grey frame from another frame of its video: the paper's network, on DAVIS."""
     with errors_as_messages("train"):
@@ -64,3 +66,38 @@ def train_colorize(
             complain(f"{len(outcome.complaints)} frames were left out", prefix="warning: ")
         begun = f", {outcome.resumed_from} of them before" if outcome.resumed_from else ""
         say(f"{outcome.steps} steps{begun}, loss {outcome.loss:.5f}; written to {out}")
+
+
+@evaluate.command("colorize")
+def evaluate_colorize(
+    run: Annotated[Path, typer.Argument(help="folder of a run, or its model.safetensors", show_default=False)],
+    data: Data,
+    attention: Annotated[
+        str | None, typer.Option(help="put this in the place of the layer it was trained with", show_default=False)
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(min=16, help="of the pictures; as in training if left out", show_default=False)
+    ] = None,
+    threads: Threads = None,
+) -> None:
+    """Error of a colorization network on the val split, by the distance of the reference."""
+    with errors_as_messages("train"):
+        import statistics
+
+        import torch
+
+        from psal.attentions import build_attention
+        from psal.models.colorizer import CHANNELS
+        from psal.swap import swap_attention_
+        from psal.training.colorize import PATCH_SIZE, errors_on_val, load_colorizer
+        from psal.training.loop import WEIGHTS
+
+        if threads is not None:
+            torch.set_num_threads(threads)
+        network, settings = load_colorizer(run / WEIGHTS if run.is_dir() else run)
+        if attention is not None:
+            swap_attention_(network, build_attention(attention, channels=CHANNELS, patch_size=PATCH_SIZE))
+        errors = errors_on_val(network, data, size or int(settings["size"]))
+        for distance, found in errors.items():
+            say(f"±{distance:<3} {statistics.fmean(found):.5f}")
+        say(f"mean {statistics.fmean(x for found in errors.values() for x in found):.5f}")

@@ -6,15 +6,18 @@ from typing import Any
 
 import torch
 from PIL import Image
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from psal.attentions import build_attention
 from psal.data import davis
 from psal.editing.luminance import luminance
+from psal.errors import UsageError
 from psal.models import Colorizer
 from psal.models.colorizer import CHANNELS
 
 PATCH_SIZE = 7
+DISTANCES = (1, 3, 5, 10)  # frames between a test picture and its references, before and after
 LOOK_DISTANCE = 5  # frames between a picture that is looked at and its reference
 
 
@@ -83,3 +86,37 @@ def inner_error(colored: Tensor, frame: Tensor) -> Tensor:
 
 def _load(pair: davis.Pair, size: int) -> tuple[Tensor, Tensor]:
     return davis.load_square(pair.frame, size)[None], davis.load_square(pair.reference, size)[None]
+
+
+def load_colorizer(weights: Path) -> tuple[nn.Module, dict[str, str]]:
+    """The network of a run's weights, and what it was trained with.
+
+    Raises:
+        UsageError: if the file is not the weights of such a network.
+    """
+    try:
+        with safe_open(weights, "pt") as file:
+            settings = dict(file.metadata() or {})
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is not a dict
+    except (OSError, SafetensorError) as error:
+        raise UsageError(f"{weights} cannot be read as weights: {error}") from None
+    if settings.get("task") != ColorizeTask.name:
+        raise UsageError(f"{weights} was not written by psal train colorize")
+    network = build_colorizer(settings["attention"])
+    network.load_state_dict(tensors)
+    return network.eval(), settings
+
+
+def errors_on_val(network: nn.Module, data: Path, size: int) -> dict[int, list[float]]:
+    """Errors on the middle frames of the val split, by the distance of the reference.
+
+    Raises:
+        psal.data.davis.MissingDataError: if the folder is not DAVIS's.
+    """
+    errors: dict[int, list[float]] = {distance: [] for distance in DISTANCES}
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        for distance, pair in davis.distant_pairs(data, "val", DISTANCES):
+            frame, reference = _load(pair, size)
+            errors[distance].append(inner_error(network(grey_of(frame), reference), frame).item())
+    return errors
