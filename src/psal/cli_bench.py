@@ -97,6 +97,7 @@ def reconstruction(
         from psal.experiments.machine import metadata
         from psal.experiments.record import Record
 
+        torch.set_flush_denormal(True)  # weights far below one make products ten times slower otherwise
         torch.set_num_threads(threads)
         chosen = _layers(layers, table.LAYERS)
         numbers = [int(size) for size in sizes.split(",")]
