@@ -111,6 +111,47 @@ def reconstruction(
         _write(record, table.markdown(record), readme)
 
 
+@bench.command()
+def colorization(
+    table: Annotated[str, typer.Argument(help="neighbors, similarity, cost or swap", show_default=False)],
+    data: Annotated[Path, typer.Option(help="DAVIS's folder", show_default=False)],
+    size: Annotated[int | None, typer.Option(min=16, help="of the pictures; the table's own if left out")] = None,
+    iterations: Annotated[int | None, typer.Option(min=1, help="steps; the table's own if left out")] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="how often a PSAL network is trained")] = 3,
+    runs: Annotated[Path, typer.Option(help="folder of the training runs, which go on if stopped")] = Path("runs"),
+    threads: Threads = 2,
+    out: Out = Path("results"),
+    overwrite: Overwrite = False,
+    readme: Readme = None,
+) -> None:
+    """Tables 4 (neighbors), 5 (similarity), 8 (swap) and a figure (cost): networks trained with each layer (hours)."""
+    with errors_as_messages("bench,train"):
+        import torch
+
+        from psal.errors import UsageError
+        from psal.experiments import colorization as tables
+        from psal.experiments.machine import metadata
+        from psal.experiments.record import Record
+
+        if table not in tables.TABLES:
+            raise UsageError(f"there is no table named {table!r}: choose from {', '.join(tables.TABLES)}")
+        torch.set_flush_denormal(True)
+        torch.set_num_threads(threads)
+        chosen = tables.TABLES[table]
+        side, steps = size or chosen.size, iterations or chosen.iterations
+        settings = tables.settings_of(table, side, steps, seeds, threads)
+        record = Record(out / f"colorization_{table}.json", settings, metadata(_command()), overwrite)
+        with _progress(tables.count_steps(chosen, steps, seeds)) as progress:
+            tables.run(
+                record, chosen, data, runs,
+                size=side, iterations=steps, seeds=seeds, threads=threads, progress=progress,
+            )  # fmt: skip
+        tables.plot(record, table, out / f"colorization_{table}.png")
+        strip = out / f"colorization_{table}_strip.png"
+        tables.strip(data, runs, chosen, size=side, iterations=steps, path=strip)
+        _write(record, tables.markdown(record, table), readme)
+
+
 def _layers(chosen: str | None, known: Sequence[str]) -> list[str]:
     from psal.attentions import check_name
 

@@ -196,10 +196,11 @@ def strip(source: Source, layers: Sequence[str], size: int, path: Path) -> None:
     picture, reference = source.load(0, size)
     pictures = {"frame": picture, "reference": reference}
     pictures |= {label(name): rebuild(name, picture, reference) for name in layers}
-    save(strip_of({title: _pixels(x) for title, x in pictures.items()}, STRIP_ZOOM), path)
+    save(strip_of({title: pixels_of(x) for title, x in pictures.items()}, STRIP_ZOOM), path)
 
 
-def _pixels(x: Tensor) -> Any:
+def pixels_of(x: Tensor) -> Image.Image:
+    """A map ``(1, 3, H, W)`` in 0..1 as a picture."""
     return Image.fromarray((x[0].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).numpy())
 
 

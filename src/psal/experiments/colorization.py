@@ -1,0 +1,243 @@
+"""The paper's Tables 4, 5 and 8, and its figure of loss against cost: networks trained alike, but for the attention."""
+
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from psal.attentions import build_attention, label
+from psal.experiments.cell import Setting, gigaflops, measure
+from psal.experiments.markdown import number, origin, table
+from psal.experiments.record import Cell, Record
+from psal.models.colorizer import CHANNELS
+from psal.swap import swapped_attention
+from psal.training.colorize import DISTANCES, PATCH_SIZE, ColorizeTask, errors_on_val, load_colorizer
+from psal.training.loop import WEIGHTS, Settings, train
+
+
+@dataclass(frozen=True)
+class Table:
+    """What is trained, and what each network is tested with.
+
+    Attributes:
+        title: what it shows.
+        rows: attention in training and in the test.
+        size, iterations: of all networks; what finishes on two cores.
+        paper: its loss for each row.
+    """
+
+    title: str
+    rows: tuple[tuple[str, str], ...]
+    size: int
+    iterations: int
+    paper: dict[tuple[str, str], float]
+
+
+def _same(*names: str) -> tuple[tuple[str, str], ...]:
+    return tuple((name, name) for name in names)
+
+
+TABLES = {
+    "neighbors": Table(
+        "Table 4: PSAL with more neighbours, and with aggregation",
+        _same("psal1", "psal3", "psal7", "psal15", "psal31", "psal-aggregate"),
+        size=128,
+        iterations=3000,
+        paper={
+            ("psal1", "psal1"): 0.00832, ("psal3", "psal3"): 0.00228, ("psal7", "psal7"): 0.00234,
+            ("psal15", "psal15"): 0.00237, ("psal31", "psal31"): 0.00232,
+            ("psal-aggregate", "psal-aggregate"): 0.00194,
+        },
+    ),
+    "similarity": Table(
+        "Table 5: full attention by squared distance and by dot product",
+        _same("full", "full-dot"),
+        size=64,
+        iterations=2000,
+        paper={("full", "full"): 0.0024, ("full-dot", "full-dot"): 0.0064},
+    ),
+    "cost": Table(
+        "Figure: loss against memory and operations",
+        _same("full-stride3", "local", "linear", "performer", "reformer", "psal3", "psal-aggregate"),
+        size=64,
+        iterations=2000,
+        paper={},
+    ),
+    "swap": Table(
+        "Table 8: another attention in training than in the test",
+        (
+            *_same("psal1", "psal-aggregate"), ("psal-aggregate", "psal1"), *_same("psal3"), ("psal3", "psal1"),
+            *_same("full"), ("full", "psal1"), *_same("local"), ("local", "psal1"),
+        ),
+        size=64,
+        iterations=2000,
+        paper={
+            ("psal1", "psal1"): 0.0083, ("psal-aggregate", "psal-aggregate"): 0.0019,
+            ("psal-aggregate", "psal1"): 0.0023, ("psal3", "psal3"): 0.0023, ("psal3", "psal1"): 0.0023,
+            ("full", "full"): 0.0024, ("full", "psal1"): 0.0024, ("local", "local"): 0.0032,
+            ("local", "psal1"): 0.0035,
+        },
+    ),
+}  # fmt: skip
+
+
+def seeds_of(attention: str, seeds: int) -> range:
+    """The PSAL rows are trained several times, the slower ones once."""
+    return range(seeds if attention.startswith("psal") else 1)
+
+
+def run(
+    record: Record,
+    chosen: Table,
+    data: Path,
+    runs: Path,
+    *,
+    size: int,
+    iterations: int,
+    seeds: int,
+    threads: int,
+    progress: Callable[[int, str], None],
+) -> None:
+    """Train what is not trained yet, and measure what is not in the record yet.
+
+    Args:
+        record: where the cells are kept.
+        chosen: the table.
+        data: DAVIS's folder.
+        runs: folder of the training runs, which go on where they stopped.
+        size, iterations: of all networks.
+        seeds: how many times the PSAL rows are trained.
+        threads: of the CPU, when memory and time are measured.
+        progress: called with the steps done, and what is done at the moment.
+    """
+    done = 0
+    for trained, tested in chosen.rows:
+        for seed in seeds_of(trained, seeds):
+            out = runs / f"{trained}_{size}_{iterations}_{seed}"
+            say = partial(_say_step, progress, done, f"{label(trained)}, seed {seed}")
+            name = f"{trained} {tested} {seed}"
+            record.keep(name, partial(_trained_and_tested, data, out, trained, tested, size, iterations, seed, say))
+            done += iterations
+        progress(done, f"{label(tested)}, memory")
+        record.keep(f"{tested} cost", partial(_cost, tested, size, threads))
+
+
+def count_steps(chosen: Table, iterations: int, seeds: int) -> int:
+    """Of all networks together."""
+    return sum(iterations * len(seeds_of(trained, seeds)) for trained, _ in chosen.rows)
+
+
+def _say_step(progress: Callable[[int, str], None], before: int, what: str, step: int, loss: float) -> None:
+    progress(before + step, f"{what}, loss {loss:.5f}")
+
+
+def _trained_and_tested(
+    data: Path, out: Path, trained: str, tested: str, size: int, iterations: int, seed: int,
+    progress: Callable[[int, float], None],
+) -> Cell:  # fmt: skip
+    if not (out / WEIGHTS).exists():
+        train(ColorizeTask(data, trained, size, seed), Settings(iterations, seed=seed), out, progress)
+    network, _ = load_colorizer(out / WEIGHTS)
+    layer = build_attention(tested, channels=CHANNELS, patch_size=PATCH_SIZE)
+    if trained == tested:
+        errors = errors_on_val(network, data, size)
+    else:
+        with swapped_attention(network, layer):
+            errors = errors_on_val(network, data, size)
+    return {
+        "loss": statistics.fmean(x for found in errors.values() for x in found),
+        "by_distance": {str(distance): statistics.fmean(errors[distance]) for distance in DISTANCES},
+    }
+
+
+def _cost(attention: str, size: int, threads: int) -> Cell:
+    setting = Setting(attention, size, threads=threads)
+    return measure(setting) | {"gigaflops": gigaflops(setting)}
+
+
+def losses(record: Record, trained: str, tested: str) -> list[float]:
+    """Of all seeds."""
+    seeds = seeds_of(trained, record.settings["seeds"])
+    return [record.cells[f"{trained} {tested} {seed}"]["loss"] for seed in seeds]
+
+
+def markdown(record: Record, name: str) -> str:
+    """results/colorization_<name>.md."""
+    chosen, settings = TABLES[name], record.settings
+    rows = []
+    for trained, tested in chosen.rows:
+        found, cost = losses(record, trained, tested), record.cells[f"{tested} cost"]
+        spread = f" ({min(found):.5f} to {max(found):.5f})" if len(found) > 1 else ""
+        paper = chosen.paper.get((trained, tested))
+        rows.append(
+            [
+                label(trained), label(tested), f"{statistics.fmean(found):.5f}{spread}", number(cost["gigaflops"]),
+                f"{cost['peak'] / 1e9:.3f}", number(cost["seconds"]), f"{paper:.4f}" if paper else "",
+            ]
+        )  # fmt: skip
+    head = ["attention in training", "in the test", "loss", "10⁹ operations", "GB", "s", "paper's loss"]
+    return f"""\
+{chosen.title}:
+
+{table(head, rows)}
+
+Mean square error on the val split: the middle frame of each sequence, with the references 1, 3, 5 and 10 frames before
+and after it; a border of {PATCH_SIZE} is left out. Of the {settings["seeds"]} seeds of a PSAL network the mean, the
+lowest and the highest; the others were trained once. All networks: {settings["size"]}², {settings["iterations"]:,}
+iterations with one pair each, Adam at 0.001. Operations, memory and time are those of the attention layer in the test,
+forward, as in `psal bench memory`.
+The paper trained at 256² for 200,000 iterations on more sequences: `--size 256 --iterations 200000`.
+
+{origin(record.metadata)}"""
+
+
+def plot(record: Record, name: str, path: Path) -> None:
+    """Loss against memory and against operations."""
+    from psal.experiments.plots import figure, save, style_of
+
+    canvas, axes = figure(2)
+    quantities = ("peak", 1e9, "memory of the layer, GB"), ("gigaflops", 1.0, "10⁹ operations of the layer")
+    for axis, (quantity, unit, what) in zip(axes, quantities, strict=True):
+        for trained, tested in TABLES[name].rows:
+            if trained != tested:
+                continue
+            cost, loss = record.cells[f"{tested} cost"], statistics.fmean(losses(record, trained, tested))
+            axis.plot(
+                cost[quantity] / unit, loss, linestyle="none", markersize=8, label=label(tested), **style_of(tested)
+            )
+        axis.set_xscale("log")
+        axis.set_xlabel(what)
+        axis.set_ylabel("loss")
+    axes[1].legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+    save(canvas, path)
+
+
+def strip(data: Path, runs: Path, chosen: Table, *, size: int, iterations: int, path: Path) -> None:
+    """A test frame coloured by each network of the table, side by side."""
+    from psal.data import davis
+    from psal.experiments.plots import save, strip_of
+    from psal.experiments.reconstruction import STRIP_ZOOM, pixels_of
+    from psal.training.colorize import grey_of
+
+    _, pair = davis.distant_pairs(data, "val", [DISTANCES[-1]])[0]
+    frame, reference = (davis.load_square(file, size)[None] for file in (pair.frame, pair.reference))
+    grey = grey_of(frame)
+    pictures = {"frame": frame, "reference": reference, "grey": grey.expand_as(frame)}
+    for name in dict.fromkeys(trained for trained, _ in chosen.rows):
+        network, _ = load_colorizer(runs / f"{name}_{size}_{iterations}_0" / WEIGHTS)
+        with torch.no_grad():
+            pictures[label(name)] = network(grey, reference)
+    save(strip_of({title: pixels_of(x) for title, x in pictures.items()}, STRIP_ZOOM), path)
+
+
+def settings_of(name: str, size: int, iterations: int, seeds: int, threads: int) -> dict[str, Any]:
+    """What goes into the record beside the cells."""
+    rows: Sequence[Sequence[str]] = TABLES[name].rows
+    return {
+        "table": name, "rows": [list(row) for row in rows], "size": size, "iterations": iterations, "seeds": seeds,
+        "patch_size": PATCH_SIZE, "threads": threads,
+    }  # fmt: skip
