@@ -96,7 +96,7 @@ def fill(color: Tensor, hole: Tensor, *, seed: int, progress: Progress | None = 
     y, x = hole_filling.best_sources(filling)
     window = filled[:, *part]
     to_y, to_x = filling.atlas.y[filling.hole], filling.atlas.x[filling.hole]
-    window[:, to_y, to_x] = blend_seams(window, ~hole[part], filling.atlas, filling.hole, y, x).clamp(0, 1)
+    window[:, to_y, to_x] = blend_seams(window, ~hole[part], filling.atlas, filling.hole, y, x)
     if progress:
         progress(1.0)
     return filled

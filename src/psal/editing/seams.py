@@ -5,6 +5,8 @@ from torch import Tensor
 from psal.editing.atlas import Atlas
 from psal.editing.poisson import divergence, solve_poisson
 
+FADING = 64  # pixels over which colours are bent: in larger holes the gradients of many seams would add up to a drift
+
 
 def blend_seams(color: Tensor, known: Tensor, atlas: Atlas, hole: Tensor, y: Tensor, x: Tensor) -> Tensor:
     """Copy pixels into a hole, and bend them so that their gradients fit to each other and to the border.
@@ -20,7 +22,7 @@ def blend_seams(color: Tensor, known: Tensor, atlas: Atlas, hole: Tensor, y: Ten
         y, x: ``[N]``, where in the picture each pixel of the hole is taken from.
 
     Returns:
-        Colours for the pixels of the hole, ``[C, N]``.
+        Colours for the pixels of the hole, ``[C, N]``, within those that were pasted or stand around it.
     """
     from_y, from_x = atlas.y.clone(), atlas.x.clone()
     from_y[hole], from_x[hole] = y, x
@@ -38,7 +40,9 @@ def blend_seams(color: Tensor, known: Tensor, atlas: Atlas, hole: Tensor, y: Ten
     along -= pasted[:, 1:] - pasted[:, :-1]
     across *= atlas.real[:, 1:] & atlas.real[:, :-1]
     along *= atlas.real[1:] & atlas.real[:-1]
-    return (pasted + solve_poisson(divergence(across, along), hole, atlas.real))[:, hole]
+    bent = pasted + solve_poisson(divergence(across, along), hole, atlas.real, FADING**-2)
+    there = pasted[:, atlas.real]
+    return bent[:, hole].clamp(there.amin(1, keepdim=True), there.amax(1, keepdim=True))
 
 
 def _stronger(a: Tensor, b: Tensor) -> Tensor:
