@@ -139,6 +139,12 @@ def test_same_seed_same_picture() -> None:
     assert psal.colorize(grey, reference).equal(first)
 
 
+def test_the_largest_seed_has_others_after_it() -> None:
+    grey, reference = torch.rand(1, 200, 201), torch.rand(3, 199, 203)
+    largest = psal.colorize(grey, reference, seed=2**63 - 1)
+    assert not largest.equal(psal.colorize(grey, reference, seed=2**63 - 2))
+
+
 def test_progress_grows_to_one() -> None:
     shares: list[float] = []
     psal.colorize(torch.rand(1, 210, 220), torch.rand(3, 200, 230), seed=0, progress=shares.append)

@@ -118,6 +118,11 @@ def test_same_seed_same_picture() -> None:
     assert psal.upscale(image, 2, seed=5).equal(psal.upscale(image, 2, seed=5))
 
 
+def test_the_largest_seed_has_others_after_it() -> None:
+    image = noise(3, 31, 29)
+    assert not psal.upscale(image, 2, seed=2**63 - 1).equal(psal.upscale(image, 2, seed=2**63 - 2))
+
+
 def test_without_a_seed_the_generator_of_torch_governs() -> None:
     image = noise(3, 31, 29)
     torch.manual_seed(1)

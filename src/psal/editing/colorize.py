@@ -17,7 +17,7 @@ from psal.editing.pictures import Image, Progress, open_picture
 from psal.editing.resizing import halve
 from psal.editing.tone_curve import apply_curve, candidate_curves
 from psal.functional import aggregate, patch_match
-from psal.ops.random import draw_seed
+from psal.ops.random import add_to_seed, draw_seed
 
 PATCH = 9
 NEIGHBORS = 3
@@ -87,7 +87,7 @@ def find_chroma(luma: Tensor, reference: Tensor, seed: int, progress: Progress |
     found = places = certainty = None
     for number in reversed(range(levels)):
         query, key, value = pyramid.pop()
-        found, places, certainty = _match_level(query, key, value, found, places, seed + number)
+        found, places, certainty = _match_level(query, key, value, found, places, add_to_seed(seed, number))
         if progress:
             progress(0.95 * 4.0**-number)
     assert found is not None

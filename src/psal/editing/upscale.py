@@ -16,7 +16,7 @@ import psal
 from psal import arguments
 from psal.editing.pictures import Image, Progress, open_picture
 from psal.editing.resizing import CLAMPED_BACK_PROJECTIONS, back_project, enlarge, resize
-from psal.ops.random import draw_seed
+from psal.ops.random import add_to_seed, draw_seed
 
 LARGEST_SCALE = 4.0
 LARGEST_STEP = 2.0
@@ -78,7 +78,7 @@ def enlarge_picture(color: Tensor, scale: float, *, seed: int, progress: Progres
     for step in range(1, steps + 1):
         factor = scale ** (step / steps)
         size = round(height * factor), round(width * factor)
-        small = add_detail(small, size, seed=seed + step)
+        small = add_detail(small, size, seed=add_to_seed(seed, step))
         if progress:
             progress(0.95 * 4.0 ** (step - steps))
     large = back_project(small, color[None], rounds=CLAMPED_BACK_PROJECTIONS, clamp=True)[0]

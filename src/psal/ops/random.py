@@ -39,3 +39,8 @@ def draw_seed(seed: int | None) -> Tensor:
     if seed is None:
         return torch.randint(0, 2**62, (), dtype=torch.int64, device="cpu")
     return torch.tensor(seed, dtype=torch.int64, device="cpu")
+
+
+def add_to_seed(seed: int, number: int) -> int:
+    """Another seed for each number, of all that :func:`draw_seed` takes: the largest is followed by the smallest."""
+    return (seed + number + 2**63) % 2**64 - 2**63
