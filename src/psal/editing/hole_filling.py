@@ -12,6 +12,7 @@ from torch import Tensor
 import psal
 from psal.editing.atlas import Atlas, make_atlas
 from psal.editing.pyramid import Level
+from psal.ops.random import add_to_seed
 
 PATCH = 7
 REACH = PATCH // 2
@@ -19,6 +20,7 @@ SAMPLED_KEYS = 4096  # keys that a ring of the coarsest level is compared with
 WINDOWS = (16, 8)  # half-widths around a match in which the search draws
 ROOM = 48  # pixels around all matches that a finer level may move to
 SWEEPS = 2
+ENOUGH_KEYS = 64  # for a part of a level, or a coarse level, to be of use
 MATCH_DECAY, MATCH_FLOOR = 1.6, 0.02  # how much less a pixel counts in matching, a step deeper in the hole
 VOTE_DECAY = 1.6  # and a patch in voting
 VOTE_SPREAD = 0.25  # of the mean distance: where a patch's vote falls to e^−½
@@ -46,14 +48,12 @@ def start_level(level: Level, corner: tuple[int, int] = (0, 0), end: tuple[int, 
     part = slice(corner[0], height), slice(corner[1], width)
     known, channels = level.known[part], level.features(*part) - 0.5
     touched = touches_hole(~known)
-    is_open = ~touched
-    is_open[:REACH], is_open[-REACH:], is_open[:, :REACH], is_open[:, -REACH:] = False, False, False, False
     atlas = make_atlas(touched, REACH)
     shape = atlas.real.shape
     return Filling(
         corner=corner,
         keys=torch.cat([channels, channels.square().sum(0, keepdim=True)]),
-        open=is_open,
+        open=open_keys(touched),
         atlas=atlas,
         channels=atlas.cut(channels),
         hole=atlas.cut(~known) & atlas.real,
@@ -70,10 +70,23 @@ def depth_of(hole: Tensor) -> Tensor:
     return torch.from_numpy(steps.astype(np.float32))
 
 
+def box_of(mask: Tensor) -> tuple[slice, slice]:
+    """Rows and columns that hold all of a mask ``[H, W]``, which is not empty."""
+    rows, columns = (torch.nonzero(mask.any(axis))[:, 0] for axis in (1, 0))
+    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
+
+
 def touches_hole(hole: Tensor) -> Tensor:
     """Where a patch holds a pixel of the hole, ``[H, W]``."""
     rows = F.max_pool2d(hole[None, None].float(), (1, PATCH), 1, (0, REACH))
     return F.max_pool2d(rows, (PATCH, 1), 1, (REACH, 0))[0, 0] > 0
+
+
+def open_keys(touched: Tensor) -> Tensor:
+    """Where all of a patch lies in the picture and none of it in the hole, ``[H, W]``."""
+    is_open = ~touched
+    is_open[:REACH], is_open[-REACH:], is_open[:, :REACH], is_open[:, -REACH:] = False, False, False, False
+    return is_open
 
 
 def search(filling: Filling, seed: int, weight: Tensor, queries: Tensor, candidates: Tensor) -> Filling:
@@ -118,16 +131,23 @@ def vote(filling: Filling, into: Tensor) -> Filling:
 
 
 def peel(filling: Filling, seed: int) -> Filling:
-    """A first filling, ring by ring from the border inwards; only what is known or filled counts."""
-    depth = filling.depth
+    """Fill what no patch votes for yet, ring by ring from the border inwards; only what is known or filled counts."""
+    voted = F.max_pool2d((filling.index >= 0)[None].float(), PATCH, 1, REACH)[0] > 0
+    empty = filling.hole & ~voted
+    if not empty.any():
+        return filling
+    in_picture = torch.zeros_like(filling.open)
+    in_picture[filling.atlas.y[empty], filling.atlas.x[empty]] = True
+    depth, around = (filling.atlas.cut(x) for x in (depth_of(in_picture), touches_hole(in_picture)))
     for ring in range(1, int(depth.max()) + 1):
         weight = (depth < ring).float()
-        queries = filling.queries & (depth <= ring)
+        queries = filling.queries & around & (depth <= ring)
         fresh = queries & (filling.index < 0)
         sampled = torch.full_like(filling.index, -1)
-        sampled[fresh] = _closest_of_a_sample(filling, weight, fresh, seed + ring)
-        filling = search(filling, seed + ring, weight, queries, torch.stack([filling.index, sampled]))
-        filling = vote(filling, filling.hole & (depth <= ring))
+        sampled[fresh] = _closest_of_a_sample(filling, weight, fresh, add_to_seed(seed, ring))
+        candidates = torch.stack([filling.index, sampled])
+        filling = search(filling, add_to_seed(seed, ring), weight, queries, candidates)
+        filling = vote(filling, empty & (depth <= ring))
     return filling
 
 
@@ -138,17 +158,18 @@ def improve(filling: Filling, seed: int) -> tuple[Filling, float]:
     return voted, (voted.channels - filling.channels)[:, filling.hole].abs().mean().item()
 
 
-def take_over(coarse: Filling, level: Level) -> Filling:
-    """Start a level with the shifts of the coarser one, twice as long, and fill the hole by them."""
+def take_over(coarse: Filling, level: Level, seed: int) -> Filling:
+    """Start a level with the shifts of the coarser one, twice as long, and fill the hole by them.
+
+    What the coarser level had no hole for, as lines are too thin for it, is filled as at the coarsest one.
+    """
     coarse_width = coarse.keys.shape[2]
     used = coarse.queries & (coarse.index >= 0)
-    match = coarse.index[used]
-    y = torch.cat([coarse.atlas.y[used], match // coarse_width]) + coarse.corner[0]
-    x = torch.cat([coarse.atlas.x[used], match % coarse_width]) + coarse.corner[1]
-    height, width = level.known.shape
-    corner = max(0, 2 * int(y.min()) - ROOM), max(0, 2 * int(x.min()) - ROOM)
-    end = min(height, 2 * int(y.max()) + ROOM), min(width, 2 * int(x.max()) + ROOM)
+    corner, end = _window(coarse, used, level)
     filling = start_level(level, corner, end)
+    if filling.open.sum() < ENOUGH_KEYS:  # those of the coarser level had holes in them
+        corner = 0, 0
+        filling = start_level(level)
 
     place = torch.full(coarse.open.shape, -1)  # of each pixel of the coarse picture in its atlas
     place[coarse.atlas.y[used], coarse.atlas.x[used]] = torch.nonzero(used.flatten())[:, 0]
@@ -161,7 +182,7 @@ def take_over(coarse: Filling, level: Level) -> Filling:
     to_x = 2 * (match % coarse_width + coarse.corner[1]) + x % 2 - corner[1]
     filling.index[filling.queries] = _key_at(filling, to_y, to_x, at >= 0)
     filling.distance[filling.queries] = coarse.distance.flatten()[at]
-    return vote(filling, filling.hole)
+    return peel(vote(filling, filling.hole), seed)
 
 
 def best_sources(filling: Filling) -> tuple[Tensor, Tensor]:
@@ -180,6 +201,19 @@ def best_sources(filling: Filling) -> tuple[Tensor, Tensor]:
             best = score.where(better, best)
             source = (filling.index.flatten()[voter] - dy * key_width - dx).where(better, source)
     return source // key_width, source % key_width
+
+
+def _window(coarse: Filling, used: Tensor, level: Level) -> tuple[tuple[int, int], tuple[int, int]]:
+    """First pixel, and the one after the last, of what a level has to look at: all of its hole, and the matches."""
+    match, coarse_width = coarse.index[used], coarse.keys.shape[2]
+    sources = match // coarse_width, match % coarse_width
+    corner, end = [], []
+    for axis, hole in enumerate(box_of(~level.known)):
+        here = (coarse.atlas.y, coarse.atlas.x)[axis][used]
+        place = 2 * (torch.cat([here, sources[axis]]) + coarse.corner[axis])
+        corner.append(max(0, min(int(place.min()), hole.start) - ROOM))
+        end.append(min(level.known.shape[axis], max(int(place.max()), hole.stop) + ROOM))
+    return (corner[0], corner[1]), (end[0], end[1])
 
 
 def _logits(filling: Filling) -> Tensor:

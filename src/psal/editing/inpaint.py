@@ -7,17 +7,17 @@ Shechtman and Irani, "Space-Time Completion of Video" (2007): from coarse to fin
 import math
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from psal import arguments
 from psal.editing import hole_filling
 from psal.editing.pictures import Image, Progress, open_mask, open_picture
-from psal.editing.pyramid import make_pyramid
+from psal.editing.pyramid import Level, make_pyramid
 from psal.editing.seams import blend_seams
-from psal.ops.random import draw_seed
+from psal.ops.random import add_to_seed, draw_seed
 
 ALTERNATIONS = 6, 4, 2  # at most, at the coarsest level, those between, the finest
+TAKE_OVER = 500  # more than there are alternations, so that no two steps share a seed
 LITTLE = 0.002  # mean change of a pixel that is not worth a further alternation
 
 
@@ -47,17 +47,19 @@ def inpaint(image: Image, mask: Image, *, seed: int | None = None, progress: Pro
     picture = open_picture(image, "image")
     height, width = picture.color.shape[1:]
     hole = open_mask(mask, (height, width), "mask")
-    side = hole_filling.PATCH
     if not hole.any():
         return picture.give_back(picture.color)
     if hole.all():
         raise ValueError("mask is nothing but hole: paint only what is to be filled white")
-    if min(height, width) < side or not _has_room(hole):
+    side = hole_filling.PATCH
+    if min(height, width) < side:
+        raise ValueError(f"image must be at least {side} × {side} pixels, got {width} × {height}")
+    if not _has_room(hole):
         raise ValueError(
-            f"image must have at least one known patch of {side} × {side} pixels outside of the hole, got "
-            f"{width} × {height} pixels of which {int((~hole).sum())} are known"
+            f"mask must leave at least one known patch of {side} × {side} pixels, got one that leaves "
+            f"{int((~hole).sum())} of {height * width} pixels but no patch: paint less of it white"
         )
-    return picture.give_back(fill(picture.color, hole, seed=_seed(seed), progress=progress))
+    return picture.give_back(fill(picture.color, hole, seed=int(draw_seed(seed)), progress=progress))
 
 
 def fill(color: Tensor, hole: Tensor, *, seed: int, progress: Progress | None = None) -> Tensor:
@@ -72,21 +74,17 @@ def fill(color: Tensor, hole: Tensor, *, seed: int, progress: Progress | None = 
     Returns:
         ``[C, H, W]``; outside of the hole the very same numbers.
     """
-    levels = 1 + max(0, math.floor(math.log2(2 * _greatest_depth(hole) / hole_filling.PATCH)))
     filled = color.clone()
     filled[:, hole] = 0  # whatever stands there must not matter
-    pyramid = make_pyramid(filled, hole, levels)
-    filling = hole_filling.start_level(pyramid.pop())
-    while not filling.open.any():  # too coarse: no patch is left
-        filling = hole_filling.start_level(pyramid.pop())
-    filling = hole_filling.peel(filling, seed)
+    pyramid = _searchable(make_pyramid(filled, hole, _count_levels(hole)))
+    filling = hole_filling.peel(hole_filling.start_level(pyramid.pop()), seed)
     coarsest = len(pyramid)
     for number in range(coarsest, -1, -1):
         if number < coarsest:
-            filling = hole_filling.take_over(filling, pyramid.pop())
+            filling = hole_filling.take_over(filling, pyramid.pop(), add_to_seed(seed, 1000 * (number + 1) + TAKE_OVER))
         turns = ALTERNATIONS[0 if number == coarsest else 2 if number == 0 else 1]
         for turn in range(turns):
-            filling, change = hole_filling.improve(filling, seed + 1000 * (number + 1) + turn)
+            filling, change = hole_filling.improve(filling, add_to_seed(seed, 1000 * (number + 1) + turn))
             if progress:
                 progress(0.9 * 4.0**-number * (1 + 3 * (turn + 1) / turns) / 4)
             if change < LITTLE:
@@ -102,17 +100,20 @@ def fill(color: Tensor, hole: Tensor, *, seed: int, progress: Progress | None = 
     return filled
 
 
-def _seed(seed: int | None) -> int:
-    """A seed with room to count up from."""
-    return int(draw_seed(seed)) % 2**62
-
-
 def _has_room(hole: Tensor) -> bool:
-    reach = hole_filling.REACH
-    return not bool(hole_filling.touches_hole(hole)[reach:-reach, reach:-reach].all())
+    return bool(hole_filling.open_keys(hole_filling.touches_hole(hole)).any())
 
 
-def _greatest_depth(hole: Tensor) -> int:
-    rows, columns = (torch.nonzero(hole.any(axis))[:, 0] for axis in (1, 0))
-    top, left = max(0, int(rows[0]) - 1), max(0, int(columns[0]) - 1)
-    return int(hole_filling.depth_of(hole[top : int(rows[-1]) + 2, left : int(columns[-1]) + 2]).max())
+def _count_levels(hole: Tensor) -> int:
+    """Sizes at which a hole is looked at: at the coarsest one a patch sees across it."""
+    rows, columns = (slice(max(0, part.start - 1), part.stop + 1) for part in hole_filling.box_of(hole))
+    depth = int(hole_filling.depth_of(hole[rows, columns]).max())
+    return 1 + max(0, math.floor(math.log2(2 * depth / hole_filling.PATCH)))
+
+
+def _searchable(pyramid: list[Level]) -> list[Level]:
+    """The levels before the first that is too coarse: known parts shrink, and few patches without a hole are left."""
+    for number, level in enumerate(pyramid[1:], 1):
+        if hole_filling.open_keys(hole_filling.touches_hole(~level.known)).sum() < hole_filling.ENOUGH_KEYS:
+            return pyramid[:number]
+    return pyramid
