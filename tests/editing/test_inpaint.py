@@ -101,6 +101,18 @@ def test_whole_numbers_outside_of_the_hole_stay_bit_for_bit(channels: int, dtype
     assert (filled[~hole] == image[~hole]).all()
 
 
+@pytest.mark.parametrize("boxes", [[(12, 30, 20, 31)], []], ids=["hole", "no hole"])
+@pytest.mark.parametrize("dtype", ["f4", "<f8", ">f8"])
+def test_floats_outside_of_the_hole_stay_bit_for_bit(dtype: str, boxes: list[tuple[int, int, int, int]]) -> None:
+    image, hole = np.random.default_rng(0).random((45, 52, 4)).astype(dtype), hole_at(45, 52, *boxes)
+    filled = psal.inpaint(image, hole, seed=0)
+    assert filled.dtype == image.dtype
+    assert (filled == image)[~hole.numpy()].all()
+    if dtype != ">f8":  # which torch doesn't have
+        tensor = torch.from_numpy(image).movedim(2, 0)[None]
+        assert psal.inpaint(tensor, hole, seed=0)[..., ~hole].equal(tensor[..., ~hole])
+
+
 def test_pillow_in_pillow_out() -> None:
     image = Image.effect_noise((60, 50), 80).convert("RGB")
     mask = Image.new("L", (60, 50))

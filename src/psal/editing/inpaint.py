@@ -7,6 +7,8 @@ Shechtman and Irani, "Space-Time Completion of Video" (2007): from coarse to fin
 import math
 from typing import Any
 
+import numpy as np
+import torch
 from torch import Tensor
 
 from psal import arguments
@@ -48,7 +50,7 @@ def inpaint(image: Image, mask: Image, *, seed: int | None = None, progress: Pro
     height, width = picture.color.shape[1:]
     hole = open_mask(mask, (height, width), "mask")
     if not hole.any():
-        return picture.give_back(picture.color)
+        return _keep_known(picture.give_back(picture.color), image, hole)
     if hole.all():
         raise ValueError("mask is nothing but hole: paint only what is to be filled white")
     side = hole_filling.PATCH
@@ -59,7 +61,8 @@ def inpaint(image: Image, mask: Image, *, seed: int | None = None, progress: Pro
             f"mask must leave at least one known patch of {side} × {side} pixels, got one that leaves "
             f"{int((~hole).sum())} of {height * width} pixels but no patch: paint less of it white"
         )
-    return picture.give_back(fill(picture.color, hole, seed=int(draw_seed(seed)), progress=progress))
+    filled = fill(picture.color, hole, seed=int(draw_seed(seed)), progress=progress)
+    return _keep_known(picture.give_back(filled), image, hole)
 
 
 def fill(color: Tensor, hole: Tensor, *, seed: int, progress: Progress | None = None) -> Tensor:
@@ -97,6 +100,16 @@ def fill(color: Tensor, hole: Tensor, *, seed: int, progress: Progress | None = 
     window[:, to_y, to_x] = blend_seams(window, ~hole[part], filling.atlas, filling.hole, y, x)
     if progress:
         progress(1.0)
+    return filled
+
+
+def _keep_known(filled: Any, image: Image, hole: Tensor) -> Any:
+    """What is known as it was given: 64-bit floats have more digits than what is computed with."""
+    if isinstance(image, np.ndarray) and image.dtype.kind == "f":
+        filled[~hole.numpy()] = image[~hole.numpy()]
+    elif isinstance(image, Tensor) and image.dtype == torch.float64:
+        known = ~hole.to(image.device)
+        filled[..., known] = image.detach()[..., known]
     return filled
 
 
