@@ -90,6 +90,24 @@ def test_large_picture_keeps_luminance_and_edges_of_colour() -> None:
     assert chroma_error(colored, truth) < 0.03
 
 
+def test_colours_end_where_the_light_does() -> None:
+    """Chroma is found at half the resolution: luminance has to say where in a pixel of it the edge is."""
+    y, x = torch.meshgrid(torch.arange(150), torch.arange(170), indexing="ij")
+    bright, dark = torch.tensor([0.8, 0.5, 0.3])[:, None, None], torch.tensor([0.1, 0.25, 0.5])[:, None, None]
+    truth = bright.where((y // 6 + x // 7) % 2 == 1, dark)
+    assert chroma_error(psal.colorize(luma(truth), truth, seed=0), truth) < 0.06
+
+
+def test_colours_that_light_says_nothing_about_are_left_out() -> None:
+    generator = torch.Generator().manual_seed(0)
+    grey, light = torch.rand(2, 1, 60, 70, generator=generator) * 0.2 + 0.4
+    color = torch.tensor([0.2, -0.1, -0.01])[:, None, None]
+    color = color - luma(color)
+    sign = (torch.rand(1, 60, 70, generator=generator) > 0.5) * 2.0 - 1
+    colored = psal.colorize(grey, light + sign * color, seed=0)
+    assert (colored - luma(colored)).abs().mean() < 0.12 * color.abs().mean()
+
+
 @pytest.mark.parametrize(
     ("image", "reference"),
     [

@@ -52,6 +52,23 @@ def test_a_constant_picture_stays_constant() -> None:
     torch.testing.assert_close(filled, image, rtol=0, atol=1e-5)
 
 
+def test_light_that_falls_off_goes_on_in_the_hole() -> None:
+    """No two places are of the same brightness: what is copied has to be bent to fit."""
+    y, x = torch.meshgrid(torch.linspace(0, 1, 80), torch.linspace(0, 1, 90), indexing="ij")
+    grain = torch.rand(1, 80, 90, generator=torch.Generator().manual_seed(0)) * 0.02
+    image, hole = 0.2 + 0.6 * x * y + grain, hole_at(80, 90, (30, 60, 35, 70))
+    filled = psal.inpaint(image, hole, seed=0)
+    assert (filled - image)[:, hole].square().mean().sqrt() < 0.015
+
+
+def test_a_rough_surface_stays_rough_beside_a_smooth_one_of_its_colour() -> None:
+    noise = torch.rand(1, 96, 160, generator=torch.Generator().manual_seed(0)) * 0.6 - 0.3
+    noise[:, :, 70:] = 0
+    image, hole = 0.5 + noise, hole_at(96, 160, (30, 60, 25, 55))
+    filled = psal.inpaint(image, hole, seed=0)
+    assert filled[:, hole].var() > 0.7 * image[:, hole].var()
+
+
 @pytest.mark.parametrize("content", [0.0, 1.0])
 def test_what_stands_in_the_hole_does_not_matter(content: float) -> None:
     image, hole = torch.rand(3, 53, 61, generator=torch.Generator().manual_seed(0)), hole_at(53, 61, (20, 38, 25, 50))
