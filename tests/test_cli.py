@@ -198,6 +198,80 @@ def test_one_reference_serves_a_folder_and_overwrite_does_all_again(tmp_path: Pa
     assert files_in(tmp_path / "out") == {"a.png", "b.jpg"}
 
 
+def test_a_folder_run_replaces_no_extra_and_adds_those_that_are_missing(tmp_path: Path, run_here: Run) -> None:
+    photos, out, shifts = tmp_path / "photos", tmp_path / "out", tmp_path / "shifts"
+    for name in ("a.jpg", "b.png"):
+        save(photos / name, photo())
+    shifts.mkdir()
+    (shifts / "a.png").write_text("precious")
+    command = "reconstruct", photos, save(tmp_path / "reference.png", photo(31, 29)), "-o", out
+    done = run_here(*command, "--shifts", shifts)
+    assert done.returncode == 1
+    assert f"{photos / 'a.jpg'}: {shifts / 'a.png'} is there already, but {out / 'a.jpg'} is not" in done.stderr
+    assert (files_in(out), (shifts / "a.png").read_text()) == ({"b.png"}, "precious")
+
+    assert run_here(*command).stdout.splitlines()[-1] == "1 done, 1 skipped as done before, 0 failed"
+    before = [(path, path.stat().st_mtime_ns) for path in (out / "a.jpg", out / "b.png", shifts / "b.png")]
+    (out / "b_compare.png").write_text("precious")
+    done = run_here(*command, "--shifts", shifts, "--compare", "--seed", 9)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        f"wrote {out / 'a_compare.png'} ({out / 'a.jpg'} stays as it was)",
+        "1 done, 1 skipped as done before, 0 failed",
+    ]
+    assert [(path, path.stat().st_mtime_ns) for path, _ in before] == before
+    assert ((shifts / "a.png").read_text(), (out / "b_compare.png").read_text()) == ("precious", "precious")
+    np.testing.assert_array_equal(load(out / "a_compare.png")[:, -WIDTH:], load(out / "a.jpg"))
+
+    (shifts / "b.png").unlink()
+    assert run_here(*command, "--shifts", shifts).stdout.startswith(f"wrote {shifts / 'b.png'} ({out / 'b.png'} stays")
+    assert run_here(*command, "--shifts", shifts, "--compare", "--overwrite").returncode == 0
+    assert load(shifts / "a.png").shape == load(out / "a.jpg").shape
+    assert load(out / "b_compare.png").shape[0] == HEIGHT
+
+
+def test_shifts_of_a_folder_are_pngs(tmp_path: Path, run_here: Run) -> None:
+    save(tmp_path / "photos" / "a.jpg", photo())
+    reference, shifts = save(tmp_path / "reference.png", photo(31, 29)), tmp_path / "shifts"
+    assert run_here("reconstruct", tmp_path / "photos", reference, "-o", tmp_path, "--shifts", shifts).returncode == 0
+    assert files_in(shifts) == {"a.png"}
+    with Image.open(shifts / "a.png") as image:
+        assert image.format == "PNG"
+
+
+def test_one_file_under_two_names_is_not_written_twice(tmp_path: Path, run_here: Run) -> None:
+    target, reference = save(tmp_path / "in" / "a.png", photo()), save(tmp_path / "reference.png", photo())
+    (tmp_path / "link").symlink_to(tmp_path)
+    for other in (tmp_path / "in" / ".." / "out.png", tmp_path / "link" / "out.png"):
+        done = run_here("reconstruct", target, reference, "-o", tmp_path / "out.png", "--shifts", other)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert "would be written 2 times" in done.stderr
+    assert not (tmp_path / "out.png").exists()
+
+
+def test_a_folder_of_photos_is_not_written_to_the_name_of_a_picture(tmp_path: Path, run_here: Run) -> None:
+    save(tmp_path / "photos" / "a.png", photo())
+    reference, out = save(tmp_path / "reference.png", photo()), tmp_path / "out"
+    for options in (["-o", tmp_path / "some.jpg"], ["-o", out, "--shifts", tmp_path / "some.PNG"]):
+        done = run_here("reconstruct", tmp_path / "photos", reference, *options)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+        assert (
+            f"{options[-1]} is the name of a picture, and {tmp_path / 'photos'} a folder: give a folder" in done.stderr
+        )
+    assert files_in(tmp_path) == {"photos", "reference.png"}
+    (tmp_path / "some.jpg").mkdir()
+    assert run_here("reconstruct", tmp_path / "photos", reference, "-o", tmp_path / "some.jpg").returncode == 0
+    assert files_in(tmp_path / "some.jpg") == {"a.png"}
+
+
+def test_a_slash_at_its_end_makes_a_new_name_a_folder(pair: tuple[Path, Path], tmp_path: Path, run_here: Run) -> None:
+    done = run_here("inpaint", *pair, "-o", f"{tmp_path / 'new'}/")
+    assert (done.returncode, done.stdout) == (0, f"wrote {tmp_path / 'new' / 'photo.png'}\n")
+    done = run_here("inpaint", *pair, "-o", f"{tmp_path / 'new' / 'photo.png'}/")
+    assert done.returncode == 2
+    assert f"{tmp_path / 'new' / 'photo.png'} is a file" in done.stderr
+
+
 def test_wrong_usage_says_what_to_do_and_exits_with_2(pair: tuple[Path, Path], tmp_path: Path, run_here: Run) -> None:
     good, hole = pair
     before = good.read_bytes(), hole.read_bytes()

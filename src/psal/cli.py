@@ -3,7 +3,7 @@
 import io
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -58,7 +58,11 @@ Mask = Annotated[
 Reference = Annotated[
     Path, typer.Argument(help="one picture for all, or a folder with the same names", show_default=False)
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="file to write, or a folder", show_default=False)]
+Out = Annotated[
+    # Not a Path, which would drop the slash that makes a new name a folder.
+    str,
+    typer.Option("--out", "-o", help="file to write, or a folder (if new, with a / at its end)", show_default=False),
+]
 Seed = Annotated[int, typer.Option(callback=_fitting_seed, help="the same seed gives the same picture")]
 
 Threads = Annotated[int | None, typer.Option(min=1, help="how many cores to use; all if left out", show_default=False)]
@@ -130,7 +134,8 @@ def reconstruct(
     reference: Reference,
     out: Out,
     shifts: Annotated[
-        Path | None, typer.Option(help="also write where each pixel came from, as colours", show_default=False)
+        str | None,
+        typer.Option(help="also write where each pixel came from, as colours; in a folder, as PNG", show_default=False),
     ] = None,
     seed: Seed = 0,
     threads: Threads = None,
@@ -210,12 +215,12 @@ def _run(
     photo: Path,
     partner: Path | None,
     partner_name: str,
-    out: Path,
+    out: str,
     *,
     threads: int | None,
     overwrite: bool,
     compare: bool,
-    shifts: Path | None = None,
+    shifts: str | None = None,
 ) -> None:
     with errors_as_messages():
         from psal.editing.folder_run import plan_jobs, run_jobs
@@ -232,7 +237,8 @@ def _run(
             def work(number: int, job: "Job") -> None:
                 bar.update(task, description=job.photo.name, completed=number)
                 note = _edit_file(edit, job, lambda share: bar.update(task, completed=number + share))
-                say(f"wrote {job.out}" + (f" ({note})" if note else ""), bar)
+                written = ", ".join(map(str, job.extras.values())) if job.keeps_out else job.out
+                say(f"wrote {written}" + (f" ({note})" if note else ""), bar)
 
             failures = plan.failures + run_jobs(plan.jobs, work)
         if photo.is_dir():
@@ -250,13 +256,18 @@ def _edit_file(edit: Edit, job: "Job", progress: Callable[[float], None]) -> str
     from psal.editing.files import read_picture_file, write_picture_file
 
     photo = read_picture_file(job.photo)
-    partner = read_picture_file(job.partner) if job.partner else None
-    edited = edit(photo.pixels, partner.pixels if partner else None, progress)
+    edited = Edited(photo.pixels)
+    if not job.keeps_out or "shifts" in job.extras:
+        partner = read_picture_file(job.partner) if job.partner else None
+        edited = edit(photo.pixels, partner.pixels if partner else None, progress)
+    if job.keeps_out:
+        edited = replace(edited, pixels=read_picture_file(job.out).pixels, note=f"{job.out} stays as it was")
+    else:
+        write_picture_file(job.out, edited.pixels, photo)
     if "shifts" in job.extras and edited.shifts is not None:
         write_picture_file(job.extras["shifts"], edited.shifts)
     if "compare" in job.extras:
         write_picture_file(job.extras["compare"], side_by_side(photo.pixels, edited.pixels))
-    write_picture_file(job.out, edited.pixels, photo)
     return edited.note
 
 

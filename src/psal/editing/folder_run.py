@@ -3,12 +3,14 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from psal.editing.files import READ_SUFFIXES, WRITE_FORMATS, check_writable_format
 from psal.errors import UsageError, describe
 from psal.whole_files import check_folder_is_writable
+
+FOLDER_ENDS = tuple(end for end in (os.sep, os.altsep) if end)  # pathlib drops them
 
 
 @dataclass(frozen=True)
@@ -20,12 +22,14 @@ class Job:
         partner: the mask or reference to read, if the editing takes one.
         out: to write.
         extras: further files to write, by name ("compare", "shifts").
+        keeps_out: ``out`` was written before and stays; only the extras are missing.
     """
 
     photo: Path
     partner: Path | None
     out: Path
     extras: dict[str, Path] = field(default_factory=dict)
+    keeps_out: bool = False
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,7 @@ class Plan:
 
     Attributes:
         jobs: those still to be done.
-        skipped: how many were done before.
+        skipped: how many were done before, with all that they write.
         failures: a line for each photo that cannot be done.
     """
 
@@ -46,10 +50,10 @@ class Plan:
 def plan_jobs(
     photo: Path,
     partner: Path | None,
-    out: Path,
+    out: str,
     *,
     partner_name: str = "reference",
-    shifts: Path | None = None,
+    shifts: str | None = None,
     compare: bool = False,
     overwrite: bool = False,
 ) -> Plan:
@@ -58,12 +62,14 @@ def plan_jobs(
     Args:
         photo: a picture, or a folder of them.
         partner: one mask or reference for all photos, a folder that has one of the same stem for each, or None.
-        out: a file to write, or a folder; a folder of photos needs a folder, which is made.
+        out: a file to write, or a folder; a folder of photos needs a folder, which is made. With a slash at its end
+            it is a folder in any case.
         partner_name: what messages call the partner.
-        shifts: a file for the shifts, or a folder.
+        shifts: a file for the shifts, or a folder, where they become PNGs.
         compare: write before and after side by side too, beside ``out`` with "_compare" after its stem.
-        overwrite: do again what is done; without it, a folder's photos whose output is there are skipped, and a
-            single one is an error.
+        overwrite: do again what is done. Without it nothing is replaced: for a single photo, a file that is there is
+            an error; of a folder's photos, those that have all their files are skipped, those that lack an extra get
+            that alone, and an extra without its picture is a failure.
 
     Returns:
         :class:`Plan`
@@ -92,7 +98,7 @@ def plan_jobs(
         target = _output(path, out, many)
         extras = {}
         if shifts is not None:
-            extras["shifts"] = _output(path, shifts, many)
+            extras["shifts"] = _output(path, shifts, many, suffix=".png")  # JPEG would blur the colours' meaning
         if compare:
             extras["compare"] = target.with_name(f"{target.stem}_compare.png")
         jobs.append(Job(path, found, target, extras))
@@ -101,10 +107,10 @@ def plan_jobs(
         for written in _written(jobs[0]):
             if written.exists():
                 raise UsageError(f"{written} is there already: add --overwrite to replace it, or choose another name")
-    left = [job for job in jobs if overwrite or not job.out.exists()]
-    for folder in {written.parent for job in left for written in _written(job)}:
+    plan = Plan(jobs, 0, []) if overwrite else _without_what_is_done(jobs)
+    for folder in {written.parent for job in plan.jobs for written in _written(job)}:
         check_folder_is_writable(folder)
-    return Plan(left, len(jobs) - len(left), failures)
+    return replace(plan, failures=failures + plan.failures)
 
 
 def run_jobs(jobs: list[Job], work: Callable[[int, Job], None]) -> list[str]:
@@ -112,8 +118,8 @@ def run_jobs(jobs: list[Job], work: Callable[[int, Job], None]) -> list[str]:
 
     Args:
         jobs: from :func:`plan_jobs`.
-        work: reads, edits and writes one, given its number and itself; it writes ``out`` last, so that a job whose
-            ``out`` is there is done.
+        work: reads, edits and writes one, given its number and itself; it writes ``out`` first, so that a run that
+            was stopped goes on: an extra that is missing beside it is made, one without it would be in the way.
 
     Returns:
         A line for each job that failed.
@@ -126,7 +132,7 @@ def run_jobs(jobs: list[Job], work: Callable[[int, Job], None]) -> list[str]:
             raise
         except Exception as error:  # whatever is wrong with one picture, the others still get their turn
             line = describe(error)
-            failures.append(line if str(job.photo) in line else f"{job.photo}: {line}")
+            failures.append(line if line.startswith(str(job.photo)) else f"{job.photo}: {line}")
     return failures
 
 
@@ -147,30 +153,58 @@ def _pictures_in(folder: Path) -> list[Path]:
     return pictures
 
 
-def _output(photo: Path, out: Path, many: bool) -> Path:
-    if many and out.exists() and not out.is_dir():
-        raise UsageError(f"{out} is a file, and {photo.parent} a folder: give a folder to write to")
-    if many or out.is_dir():
-        return out / (photo.name if photo.suffix.lower() in WRITE_FORMATS else f"{photo.stem}.png")
+def _output(photo: Path, given: str, many: bool, suffix: str | None = None) -> Path:
+    """The file to write for a photo: the given one, or one in the given folder, with the suffix if there is one."""
+    out = Path(given)
+    named_folder = given.endswith(FOLDER_ENDS)
+    if (many or named_folder) and out.exists() and not out.is_dir():
+        why = f"{photo.parent} a folder" if many else "the slash at its end says folder"
+        raise UsageError(f"{out} is a file, and {why}: give a folder to write to")
+    if many and not named_folder and not out.is_dir() and out.suffix.lower() in READ_SUFFIXES:
+        raise UsageError(f"{out} is the name of a picture, and {photo.parent} a folder: give a folder to write to")
+    if many or named_folder or out.is_dir():
+        kept = photo.suffix if photo.suffix.lower() in WRITE_FORMATS else ".png"
+        return out / f"{photo.stem}{suffix or kept}"
     try:
         check_writable_format(out)
     except ValueError as error:
-        raise UsageError(f"{error}, or give a folder that exists") from None
+        raise UsageError(f"{error}, or give a folder, with a slash at its end if it is new") from None
     return out
 
 
+def _without_what_is_done(jobs: list[Job]) -> Plan:
+    """What can be done without writing over a file."""
+    left: list[Job] = []
+    failures: list[str] = []
+    for job in jobs:
+        there = [path for path in job.extras.values() if path.exists()]
+        missing = {name: path for name, path in job.extras.items() if path not in there}
+        if job.out.exists():
+            left += [replace(job, extras=missing, keeps_out=True)] if missing else []
+        elif there:
+            failures.append(
+                f"{job.photo}: {there[0]} is there already, but {job.out} is not: add --overwrite to replace it"
+            )
+        else:
+            left.append(job)
+    return Plan(left, len(jobs) - len(left) - len(failures), failures)
+
+
 def _written(job: Job) -> Iterator[Path]:
-    yield job.out
+    if not job.keeps_out:
+        yield job.out
     yield from job.extras.values()
 
 
 def _check_outputs(jobs: list[Job]) -> None:
     inputs = {_identity(path) for job in jobs for path in (job.photo, job.partner) if path is not None}
-    for path, times in Counter(path for job in jobs for path in _written(job)).items():
+    outputs = [path for job in jobs for path in _written(job)]
+    times = Counter(map(os.path.realpath, outputs))  # one file can be spelled in many ways
+    for path in outputs:
         if path.exists() and _identity(path) in inputs:
             raise UsageError(f"{path} would be written over what is read: choose another name or folder")
-        if times > 1:
-            raise UsageError(f"{path} would be written {times} times: rename a picture, or choose another folder")
+        if (count := times[os.path.realpath(path)]) > 1:
+            raise UsageError(f"{path} would be written {count} times: rename a picture, or choose another folder")
         if path.is_dir():
             raise UsageError(f"{path} is a folder: choose another name")
 
