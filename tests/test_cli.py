@@ -139,6 +139,7 @@ def test_a_folder_run_goes_on_after_bad_files_and_skips_what_is_done(tmp_path: P
         "uncut.jpg",
         "other_size.png",
         "all_hole.png",
+        "photo_as_mask.png",
         "no_hole.png",
         "no_mask.png",
     ):
@@ -157,14 +158,16 @@ def test_a_folder_run_goes_on_after_bad_files_and_skips_what_is_done(tmp_path: P
     save(masks / "all_hole.png", np.full((HEIGHT, WIDTH), 255, np.uint8))
     save(masks / "no_hole.png", np.zeros((HEIGHT, WIDTH), np.uint8))
     save(masks / "tiny.png", mask(SMALLEST - 2, WIDTH))
+    save(masks / "photo_as_mask.png", photo())
     (masks / "no_mask.png").unlink()
-    bad = {"cmyk.jpg", "film.gif", "cut.jpg", "letter.png", "tiny.png", "other_size.png", "all_hole.png", "no_mask.png"}
+    bad = {"cmyk.jpg", "film.gif", "cut.jpg", "letter.png", "tiny.png"}
+    bad |= {"other_size.png", "all_hole.png", "photo_as_mask.png", "no_mask.png"}
     good = {"good.png", "palette.png", "no_hole.png"}
 
     done = run("inpaint", photos, masks, "-o", out)
     assert done.returncode == 1
     assert files_in(out) == good
-    assert done.stdout.splitlines()[-1] == "3 done, 0 skipped as done before, 8 failed"
+    assert done.stdout.splitlines()[-1] == "3 done, 0 skipped as done before, 9 failed"
     assert f"wrote {out / 'no_hole.png'} (the mask has no white in it, so the picture is a copy)" in done.stdout
     np.testing.assert_array_equal(load(out / "no_hole.png"), photo())
     lines = done.stderr.splitlines()
@@ -176,13 +179,14 @@ def test_a_folder_run_goes_on_after_bad_files_and_skips_what_is_done(tmp_path: P
     assert "has 2 frames" in said["film.gif"]
     assert "damaged or cut off" in said["cut.jpg"]
     assert "not a picture" in said["letter.png"]
-    assert f"{WIDTH + 1} × {HEIGHT}" in said["other_size.png"]
+    assert f"{masks / 'other_size.png'} is {WIDTH + 1} × {HEIGHT} pixels" in said["other_size.png"]
+    assert f"{masks / 'photo_as_mask.png'} is no mask" in said["photo_as_mask.png"]
     assert f"needs one mask named no_mask in {masks}" in said["no_mask.png"]
 
     before = (out / "good.png").stat().st_mtime_ns
     (out / "palette.png").unlink()
     again = run_here("inpaint", photos, masks, "-o", out)
-    assert again.stdout.splitlines()[-1] == "1 done, 2 skipped as done before, 8 failed"
+    assert again.stdout.splitlines()[-1] == "1 done, 2 skipped as done before, 9 failed"
     assert (out / "good.png").stat().st_mtime_ns == before
     assert files_in(out) == good
 

@@ -81,8 +81,8 @@ class Edited:
     note: str = ""
 
 
-# Pixels of the photo and of the mask or reference, and what to call with the share that is done.
-Edit = Callable[[Any, Any, Callable[[float], None]], Edited]
+# The job, pixels of the photo and of the mask or reference, and what to call with the share that is done.
+Edit = Callable[["Job", Any, Any, Callable[[float], None]], Edited]
 
 
 @app.command()
@@ -97,13 +97,14 @@ def inpaint(
 ) -> None:
     """Fill the hole that a mask marks: remove an object, a scratch, a text."""
 
-    def edit(pixels: Any, mask_pixels: Any, progress: Callable[[float], None]) -> Edited:
+    def edit(job: "Job", pixels: Any, mask_pixels: Any, progress: Callable[[float], None]) -> Edited:
         from psal.editing.inpaint import inpaint
         from psal.editing.pictures import open_mask
 
-        if not open_mask(mask_pixels, pixels.shape[:2]).any():
+        hole = open_mask(mask_pixels, pixels.shape[:2], name=str(job.partner))
+        if not hole.any():
             return Edited(pixels, note="the mask has no white in it, so the picture is a copy")
-        return Edited(inpaint(pixels, mask_pixels, seed=seed, progress=progress))
+        return Edited(inpaint(pixels, hole.numpy(), seed=seed, progress=progress))
 
     _run(edit, photo, mask, "mask", out, threads=threads, overwrite=overwrite, compare=compare)
 
@@ -120,7 +121,7 @@ def colorize(
 ) -> None:
     """Colour a grey photo with the colours of another one of the same scene or kind."""
 
-    def edit(pixels: Any, reference_pixels: Any, progress: Callable[[float], None]) -> Edited:
+    def edit(_: "Job", pixels: Any, reference_pixels: Any, progress: Callable[[float], None]) -> Edited:
         from psal.editing.colorize import colorize
 
         return Edited(colorize(pixels, reference_pixels, seed=seed, progress=progress))
@@ -144,7 +145,7 @@ def reconstruct(
 ) -> None:
     """Rebuild a photo from the pixels of another one."""
 
-    def edit(pixels: Any, reference_pixels: Any, progress: Callable[[float], None]) -> Edited:
+    def edit(_: "Job", pixels: Any, reference_pixels: Any, progress: Callable[[float], None]) -> Edited:
         from psal.editing.reconstruct import reconstruct
 
         if shifts is None:
@@ -172,7 +173,7 @@ def upscale(
 ) -> None:
     """Enlarge a photo, with detail that it shows elsewhere at another size."""
 
-    def edit(pixels: Any, _: Any, progress: Callable[[float], None]) -> Edited:
+    def edit(_job: "Job", pixels: Any, _partner: Any, progress: Callable[[float], None]) -> Edited:
         from psal.editing.upscale import upscale
 
         return Edited(upscale(pixels, scale, seed=seed, progress=progress))
@@ -259,7 +260,7 @@ def _edit_file(edit: Edit, job: "Job", progress: Callable[[float], None]) -> str
     edited = Edited(photo.pixels)
     if not job.keeps_out or "shifts" in job.extras:
         partner = read_picture_file(job.partner) if job.partner else None
-        edited = edit(photo.pixels, partner.pixels if partner else None, progress)
+        edited = edit(job, photo.pixels, partner.pixels if partner else None, progress)
     if job.keeps_out:
         edited = replace(edited, pixels=read_picture_file(job.out).pixels, note=f"{job.out} stays as it was")
     else:

@@ -4,8 +4,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFilter, ImageOps
 from pixels import HEIGHT, SRGB, WIDTH, noise
+from skimage.data import chelsea
 
 from psal.editing.files import write_picture_file
 from psal.editing.pictures import open_mask, open_picture
@@ -158,6 +159,64 @@ def test_what_a_masks_alpha_hides_is_no_hole() -> None:
     assert open_mask(mask, (HEIGHT, WIDTH)).sum() == 5 * HEIGHT
 
 
-def test_a_mask_of_another_size_is_refused() -> None:
+def test_a_mask_of_another_size_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="hole is 17 × 11 pixels and the picture 11 × 17"):
         open_mask(noise(None), (WIDTH, HEIGHT), "hole")
+    Image.fromarray(noise(None)).save(tmp_path / "mask.png")
+    with pytest.raises(ValueError, match=r"mask\.png is 17 × 11 pixels and the picture 11 × 17"):
+        open_mask(tmp_path / "mask.png", (WIDTH, HEIGHT))
+
+
+def photograph() -> Image.Image:
+    """A cat, of many colours."""
+    return Image.fromarray(chelsea())
+
+
+@pytest.mark.parametrize("kind", ["photo", "grey", "painted red", "erased", "blank grey", "16 bit"])
+def test_a_photo_is_refused_as_a_mask(kind: str) -> None:
+    image = photograph()
+    marked = 100, 50, 250, 150
+    if kind == "grey":
+        image = image.convert("L")
+    elif kind == "painted red":
+        image.paste((255, 0, 0), marked)
+    elif kind == "erased":
+        image.putalpha(255)
+        image.paste((0, 0, 0, 0), marked)
+    elif kind == "blank grey":
+        image = Image.new("L", image.size, 100)
+    pixels = np.asarray(image)
+    if kind == "16 bit":
+        pixels = pixels.astype(np.uint16) * 257
+    with pytest.raises(
+        ValueError, match=r"^mask is no mask, as \d+% of .*: make it white where the hole is, black els"
+    ):
+        open_mask(pixels, pixels.shape[:2])
+
+
+@pytest.mark.parametrize("kind", ["antialiased", "blurred", "jpeg", "alpha", "soft alpha", "red", "wide hole", "float"])
+def test_soft_and_painted_masks_are_taken(kind: str, tmp_path: Path) -> None:
+    size = 451, 300
+    drawn = Image.new("L", (4 * size[0], 4 * size[1]))
+    ImageDraw.Draw(drawn).ellipse((300, 200, 1200, 900), fill=255)
+    image: Any = drawn.resize(size, Image.Resampling.BOX)
+    hole = torch.from_numpy(np.asarray(image) > 127)
+    if kind == "blurred":
+        image = image.filter(ImageFilter.GaussianBlur(8))
+    elif kind == "jpeg":
+        image.convert("RGB").save(tmp_path / "mask.jpg", quality=40)
+        image = tmp_path / "mask.jpg"
+    elif kind == "alpha":
+        image.putalpha(255)
+    elif kind == "soft alpha":
+        white = Image.new("RGB", size, "white")
+        white.putalpha(image)
+        image = white
+    elif kind == "red":
+        image = Image.merge("RGB", [image, Image.new("L", size), Image.new("L", size)])
+    elif kind == "wide hole":
+        hole, image = ~hole, ImageOps.invert(image)
+    elif kind == "float":
+        image = np.linspace(0, 1, hole.numel()).reshape(hole.shape)
+        hole = torch.from_numpy(image) >= 0.5
+    assert (open_mask(image, tuple(hole.shape)) != hole).float().mean() < 0.01  # type: ignore[arg-type]

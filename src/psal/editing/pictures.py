@@ -21,6 +21,8 @@ Progress = Callable[[float], None]  # called with the share that is done, 0..1
 
 LARGEST_VALUE = {torch.uint8: 255, torch.uint16: 65535}
 FLOAT_TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+# Soft edges leave less than a hundredth of a mask's pixels in between, a wide blur some; photographs leave more.
+ODD_DISTANCE, ODD_SHARE = 0.25, 0.1
 
 
 @dataclass(frozen=True)
@@ -102,9 +104,10 @@ def open_mask(mask: Image, size: tuple[int, int], name: str = "mask") -> Tensor:
     Args:
         mask: white or True where the hole is, black or False elsewhere; halfway up counts as white. As in
             :func:`open_picture`, and bool arrays and tensors, also of shape ``(H, W)``. In a mask of whole numbers
-            with no value above 1, the ones are the hole. What its alpha hides is no hole.
+            with no value above 1, the ones are the hole. What its alpha hides is no hole. Another colour may take
+            the place of white; a picture of many colours or greys is no mask, unless its values are floats.
         size: (H, W) of the picture.
-        name: what error messages call it.
+        name: what error messages call it; a file is called by its own name.
 
     Returns:
         bool ``[H, W]``, True in the hole.
@@ -121,6 +124,8 @@ def open_mask(mask: Image, size: tuple[int, int], name: str = "mask") -> Tensor:
     if isinstance(mask, Tensor):
         mask = mask.to(torch.uint8) if mask.dtype == torch.bool else mask
         mask = mask[None] if mask.ndim == 2 else mask
+    if isinstance(mask, str | os.PathLike):
+        name = os.fspath(mask)
     picture = open_picture(mask, name)
     bright = picture.color.amax(0)  # [H, W]; a hole painted in a colour counts too
     if tuple(bright.shape) != tuple(size):
@@ -129,11 +134,26 @@ def open_mask(mask: Image, size: tuple[int, int], name: str = "mask") -> Tensor:
             "they must be of one size"
         )
     largest = LARGEST_VALUE.get(picture._layout.dtype, 1)
-    if round(bright.max().item() * largest) == 1:
-        bright = bright * largest
+    scale = torch.ones(()) if round(bright.max().item() * largest) != 1 else torch.tensor(float(largest))
     if picture.alpha is not None:
-        bright = bright * picture.alpha[0]
-    return bright >= 0.5
+        scale = scale * picture.alpha[0]
+    hole = bright * scale >= 0.5
+    if largest > 1 and (share := _odd_share(picture.color * scale, hole)) > ODD_SHARE:
+        raise ValueError(
+            f"{name} is no mask, as {share:.0%} of its pixels are neither black nor of one other colour: "
+            "make it white where the hole is, black elsewhere"
+        )
+    return hole
+
+
+def _odd_share(color: Tensor, hole: Tensor) -> float:
+    """The share of a mask ``[C, H, W]`` that is neither nearly black nor nearly of the hole's colour."""
+    if not hole.any():
+        return (color.amax(0) > ODD_DISTANCE).float().mean().item()
+    odd = torch.zeros_like(hole)
+    for channel in color:
+        odd |= (channel - channel[hole].median() * hole).abs_() > ODD_DISTANCE
+    return odd.float().mean().item()
 
 
 def _take_in(image: Image, name: str) -> tuple[Tensor, _Layout]:
