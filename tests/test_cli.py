@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import psal.cli
+import psal.editing.upscale
 from psal.version import __version__
 
 COMMAND = (sys.executable, "-m", "psal.cli")
@@ -301,11 +302,29 @@ def test_wrong_usage_says_what_to_do_and_exits_with_2(pair: tuple[Path, Path], t
         assert words in done.stderr
         assert done.stderr.count("\n") == 1
     assert run_here("inpaint", good, hole).returncode == 2
-    assert run_here("inpaint", good, hole, "-o", tmp_path / "out.png", "--seed", 2**63).returncode == 2
-    for scale in (1, 5, "nan"):
-        assert run_here("upscale", good, "-o", tmp_path / "out.png", "--scale", scale).returncode == 2
     assert (good.read_bytes(), hole.read_bytes()) == before
     assert files_in(tmp_path) == {"in", "empty", "there.png"}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--scale", "5", "5 is too much: give a number up to 4"),
+        ("--scale", "1", "1 would not enlarge: give a number above 1"),
+        ("--scale", "nan", "nan would not enlarge"),
+        ("--scale", "big", "big is not a number"),
+        ("--seed", "1.5", "1.5 is not a whole number"),
+        ("--seed", str(2**63), "seed must fit into 64 bits"),
+        ("--threads", "0", "0 cores cannot do anything: give 1 or more"),
+    ],
+)
+def test_a_number_out_of_range_is_refused_with_the_limit(
+    option: str, value: str, words: str, pair: tuple[Path, Path], run_here: Run
+) -> None:
+    done = run_here("upscale", pair[0], "-o", pair[0].with_name("out.png"), option, value)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"Invalid value for '{option}': {words}" in done.stderr
+    assert psal.cli.LARGEST_SCALE == psal.editing.upscale.LARGEST_SCALE
 
 
 def test_two_pictures_are_never_written_to_one_file(tmp_path: Path, run_here: Run) -> None:

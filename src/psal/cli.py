@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     from psal.editing.folder_run import Job
 
+LARGEST_SCALE = 4  # that of upscale, which is not imported for --help alone
+
 app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
@@ -34,9 +36,17 @@ app.add_typer(train, name="train")
 app.add_typer(evaluate, name="eval")
 
 
-def _fitting_seed(seed: int) -> int:
+def _whole_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text} is not a whole number") from None
+
+
+def _seed(text: str) -> int:
     from psal.arguments import check_seed
 
+    seed = _whole_number(text)
     try:
         check_seed(seed)
     except ValueError as error:
@@ -44,9 +54,22 @@ def _fitting_seed(seed: int) -> int:
     return seed
 
 
-def _enlarging(scale: float) -> float:
+def _threads(text: str) -> int:
+    threads = _whole_number(text)
+    if threads < 1:
+        raise typer.BadParameter(f"{threads} cores cannot do anything: give 1 or more")
+    return threads
+
+
+def _scale(text: str) -> float:
+    try:
+        scale = float(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text} is not a number") from None
     if not scale > 1:
         raise typer.BadParameter(f"{scale:g} would not enlarge: give a number above 1")
+    if scale > LARGEST_SCALE:
+        raise typer.BadParameter(f"{scale:g} is too much: give a number up to {LARGEST_SCALE}")
     return scale
 
 
@@ -63,9 +86,11 @@ Out = Annotated[
     str,
     typer.Option("--out", "-o", help="file to write, or a folder (if new, with a / at its end)", show_default=False),
 ]
-Seed = Annotated[int, typer.Option(callback=_fitting_seed, help="the same seed gives the same picture")]
-
-Threads = Annotated[int | None, typer.Option(min=1, help="how many cores to use; all if left out", show_default=False)]
+Seed = Annotated[int, typer.Option(parser=_seed, metavar="<int>", help="the same seed gives the same picture")]
+Threads = Annotated[
+    int | None,
+    typer.Option(parser=_threads, metavar="<int>", help="how many cores to use; all if left out", show_default=False),
+]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="write over what is there")]
 Compare = Annotated[
     bool, typer.Option("--compare", help="also write before and after side by side, as OUT_compare.png")
@@ -136,7 +161,11 @@ def reconstruct(
     out: Out,
     shifts: Annotated[
         str | None,
-        typer.Option(help="also write where each pixel came from, as colours; in a folder, as PNG", show_default=False),
+        typer.Option(
+            metavar="<path>",
+            help="also write where each pixel came from, as colours; in a folder, as PNG",
+            show_default=False,
+        ),
     ] = None,
     seed: Seed = 0,
     threads: Threads = None,
@@ -164,7 +193,10 @@ def upscale(
     photo: Photo,
     out: Out,
     scale: Annotated[
-        float, typer.Option(callback=_enlarging, max=4, help="how many times as wide and as high, above 1")
+        float,
+        typer.Option(
+            parser=_scale, metavar="<float>", help=f"how many times as wide and as high, above 1, up to {LARGEST_SCALE}"
+        ),
     ] = 2,
     seed: Seed = 0,
     threads: Threads = None,
