@@ -15,6 +15,7 @@ from PIL import Image
 
 import psal.cli
 import psal.editing.upscale
+from psal.editing.files import write_picture_file
 from psal.version import __version__
 
 COMMAND = (sys.executable, "-m", "psal.cli")
@@ -169,8 +170,8 @@ def test_a_folder_run_goes_on_after_bad_files_and_skips_what_is_done(tmp_path: P
     assert done.returncode == 1
     assert files_in(out) == good
     assert done.stdout.splitlines()[-1] == "3 done, 0 skipped as done before, 9 failed"
-    assert f"wrote {out / 'no_hole.png'} (the mask has no white in it, so the picture is a copy)" in done.stdout
-    np.testing.assert_array_equal(load(out / "no_hole.png"), photo())
+    assert f"wrote {out / 'no_hole.png'} (the mask has no white in it, so the file is a copy)" in done.stdout
+    assert (out / "no_hole.png").read_bytes() == (photos / "no_hole.png").read_bytes()
     lines = done.stderr.splitlines()
     assert {next(name for name in bad if str(photos / name) in line) for line in lines} == bad
     assert len(lines) == len(bad)
@@ -325,6 +326,44 @@ def test_a_number_out_of_range_is_refused_with_the_limit(
     assert (done.returncode, done.stdout) == (2, "")
     assert f"Invalid value for '{option}': {words}" in done.stderr
     assert psal.cli.LARGEST_SCALE == psal.editing.upscale.LARGEST_SCALE
+
+
+def test_what_a_format_cannot_hold_is_refused_before_the_work(tmp_path: Path, run_here: Run) -> None:
+    """The reference is damaged: had it been read, the message would say so."""
+    transparent = save(tmp_path / "photo.png", np.dstack([photo(), mask()]))
+    (tmp_path / "reference.png").write_text("Dear all")
+    done = run_here("reconstruct", transparent, tmp_path / "reference.png", "-o", tmp_path / "out.jpg")
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert f"{tmp_path / 'out.jpg'} cannot be written: JPEG has no alpha" in done.stderr
+
+
+def test_a_depth_that_is_lost_is_said(tmp_path: Path, run_here: Run) -> None:
+    write_picture_file(tmp_path / "deep.png", photo().astype(np.uint16) * 257)
+    out = tmp_path / "out.jpg"
+    done = run_here("upscale", tmp_path / "deep.png", "-o", out)
+    assert done.stdout == f"wrote {out} (8 bits a channel instead of 16, as JPEG has no more)\n"
+
+
+def test_a_picture_without_a_hole_is_copied_or_said_to_be_of_a_new_format(tmp_path: Path, run_here: Run) -> None:
+    original = save(tmp_path / "photo.jpg", photo(), quality=60)
+    hole = save(tmp_path / "mask.png", np.zeros((HEIGHT, WIDTH), np.uint8))
+    for name, words in (("out.jpeg", "so the file is a copy"), ("out.png", "so only the format is new")):
+        done = run_here("inpaint", original, hole, "-o", tmp_path / name)
+        assert done.stdout == f"wrote {tmp_path / name} (the mask has no white in it, {words})\n"
+    assert (tmp_path / "out.jpeg").read_bytes() == original.read_bytes()
+    np.testing.assert_array_equal(load(tmp_path / "out.png"), load(original))
+
+
+@pytest.mark.parametrize("arguments", [("upscale", "photo.png", "-o", "out.png"), ("upscale", "in", "-o", "out"), ()])
+def test_nobody_needs_to_listen(arguments: tuple[str, ...], pair: tuple[Path, Path], tmp_path: Path) -> None:
+    save(tmp_path / "photo.png", photo())
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [*COMMAND, *(arguments or ("--version",))]
+    done = subprocess.run(command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, timeout=300, check=False)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert not arguments or (tmp_path / arguments[-1]).exists()
 
 
 def test_two_pictures_are_never_written_to_one_file(tmp_path: Path, run_here: Run) -> None:

@@ -21,6 +21,7 @@ from psal.version import __version__
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from psal.editing.files import PictureFile
     from psal.editing.folder_run import Job
 
 LARGEST_SCALE = 4  # that of upscale, which is not imported for --help alone
@@ -99,11 +100,11 @@ Compare = Annotated[
 
 @dataclass(frozen=True)
 class Edited:
-    """Pixels to write, the shifts if they were asked for, and what there is to say."""
+    """Pixels to write, the shifts if they were asked for, and why nothing was edited, if so."""
 
     pixels: "NDArray[Any]"
     shifts: "NDArray[Any] | None" = None
-    note: str = ""
+    unchanged: str = ""
 
 
 # The job, pixels of the photo and of the mask or reference, and what to call with the share that is done.
@@ -128,7 +129,7 @@ def inpaint(
 
         hole = open_mask(mask_pixels, pixels.shape[:2], name=str(job.partner))
         if not hole.any():
-            return Edited(pixels, note="the mask has no white in it, so the picture is a copy")
+            return Edited(pixels, unchanged="the mask has no white in it")
         return Edited(inpaint(pixels, hole.numpy(), seed=seed, progress=progress))
 
     _run(edit, photo, mask, "mask", out, threads=threads, overwrite=overwrite, compare=compare)
@@ -286,22 +287,40 @@ def _run(
 def _edit_file(edit: Edit, job: "Job", progress: Callable[[float], None]) -> str:
     """Read, edit and write one picture; returns what there is to say."""
     from psal.editing.comparison import side_by_side
-    from psal.editing.files import read_picture_file, write_picture_file
+    from psal.editing.files import check_can_hold, read_picture_file, write_picture_file
 
     photo = read_picture_file(job.photo)
+    check_can_hold(job.out, photo.pixels)
     edited = Edited(photo.pixels)
     if not job.keeps_out or "shifts" in job.extras:
         partner = read_picture_file(job.partner) if job.partner else None
         edited = edit(job, photo.pixels, partner.pixels if partner else None, progress)
     if job.keeps_out:
-        edited = replace(edited, pixels=read_picture_file(job.out).pixels, note=f"{job.out} stays as it was")
+        edited = replace(edited, pixels=read_picture_file(job.out).pixels)
+        note = f"{job.out} stays as it was"
     else:
-        write_picture_file(job.out, edited.pixels, photo)
+        note = _write_result(job, edited, photo)
     if "shifts" in job.extras and edited.shifts is not None:
         write_picture_file(job.extras["shifts"], edited.shifts)
     if "compare" in job.extras:
         write_picture_file(job.extras["compare"], side_by_side(photo.pixels, edited.pixels))
-    return edited.note
+    return note
+
+
+def _write_result(job: "Job", edited: Edited, photo: "PictureFile") -> str:
+    """Write the picture itself; returns what there is to say."""
+    from psal.editing.files import check_writable_format, loses_depth, write_picture_file
+    from psal.whole_files import write_whole
+
+    kind = check_writable_format(job.out)
+    if edited.unchanged and photo.format == kind:
+        write_whole(job.out, job.photo.read_bytes())
+        return f"{edited.unchanged}, so the file is a copy"
+    write_picture_file(job.out, edited.pixels, photo)
+    notes = [f"{edited.unchanged}, so only the format is new"] if edited.unchanged else []
+    if loses_depth(job.out, edited.pixels):
+        notes.append(f"8 bits a channel instead of 16, as {kind} has no more")
+    return "; ".join(notes)
 
 
 def _quoted(path: Path) -> str:
@@ -312,7 +331,7 @@ def _quoted(path: Path) -> str:
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        print(f"psal {__version__}")
+        say(f"psal {__version__}")
         raise typer.Exit()
 
 

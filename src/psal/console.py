@@ -1,8 +1,10 @@
 """What the commands say on the terminal: messages, errors in one line, and progress."""
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
+from typing import TextIO
 
 import typer
 from rich.console import Console
@@ -50,9 +52,18 @@ def say(line: str, bar: Progress | None = None) -> None:
     if bar is not None and not bar.disable and sys.stdout.isatty():
         bar.console.print(line, soft_wrap=True, markup=False, highlight=False)
     else:
-        print(line, flush=True)
+        _print(line, sys.stdout)
 
 
 def complain(line: str, prefix: str = "error: ") -> None:
     """Print a line where errors go."""
-    print(f"{prefix}{line}", file=sys.stderr, flush=True)
+    _print(f"{prefix}{line}", sys.stderr)
+
+
+def _print(line: str, stream: TextIO) -> None:
+    """Print a line, if anybody listens: the pictures matter, not what is said of them."""
+    try:
+        print(line, file=stream, flush=True)
+    except BrokenPipeError:
+        with open(os.devnull, "w") as nowhere:  # or Python would try again at its end, and complain
+            os.dup2(nowhere.fileno(), stream.fileno())

@@ -92,6 +92,20 @@ def test_a_16_bit_tiff_of_unknown_channels_is_refused(tmp_path: Path) -> None:
         read_picture_file(tmp_path / "photo.tif")
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "uint32", "int16"])
+@pytest.mark.parametrize("channels", [None, 3])
+def test_a_tiff_of_other_numbers_is_not_called_damaged(channels: int | None, dtype: str, tmp_path: Path) -> None:
+    path = tmp_path / "photo.tif"
+    tifffile.imwrite(path, noise(channels).astype(dtype), photometric="minisblack" if channels is None else "rgb")
+    kind = "int32" if dtype == "uint32" and channels is None else dtype  # as Pillow opens it
+    if dtype == "int16" and channels is None:
+        words = r"is a 16-bit TIFF of another kind"
+    else:
+        words = rf"has {kind} pixels: only 8 and 16 bits a channel can be used, so convert it"
+    with pytest.raises(ValueError, match=rf"photo\.tif {words}"):
+        read_picture_file(path)
+
+
 def test_a_transparent_colour_becomes_alpha(tmp_path: Path) -> None:
     pixels = noise()
     Image.fromarray(pixels).save(tmp_path / "photo.png", transparency=tuple(int(x) for x in pixels[3, 4]))

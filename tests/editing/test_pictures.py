@@ -124,7 +124,7 @@ def test_16_bit_colour_as_a_pillow_image_warns(tmp_path: Path) -> None:
         (torch.zeros(3, 4, 4, dtype=torch.int32), TypeError, "got torch.int32"),
         (torch.full((1, 2, 2), -0.5), ValueError, "got -0.5"),
         (Image.new("CMYK", (4, 4)), ValueError, "photo is CMYK, which cannot be used: convert it to RGB"),
-        (Image.new("F", (4, 4)), ValueError, "convert it to RGB"),
+        (Image.new("F", (4, 4)), ValueError, "photo has float32 pixels: only 8 and 16 bits a channel can be used"),
         ([[1, 2]], TypeError, "photo must be a path, .* got list"),
         (None, TypeError, "got NoneType"),
     ],

@@ -74,6 +74,8 @@ TIFF_STRUCTURE = (
     *(338, 339, 347, 529, 530, 531, 532, 700, 33723, 34377, 34675),
 )
 CONVERTED_MODES = {"1": "L", "PA": "RGBA", "RGBX": "RGB", "RGBa": "RGBA", "La": "LA"}
+WIDE_MODES = {"F": "float32", "I": "int32"}
+OTHER_DEPTH = "only 8 and 16 bits a channel can be used, so convert it to one of these"
 TRANSPARENT_MODES = {"L": "LA", "1": "LA", "RGB": "RGBA", "P": "RGBA"}
 _pillow_limit = threading.Lock()
 
@@ -87,12 +89,14 @@ class PictureFile:
         exif: with the orientation set to upright and without the thumbnail, which would show the old picture.
         icc_profile: colour profile.
         dpi: resolution.
+        format: Pillow's name of it.
     """
 
     pixels: NDArray[Any]
     exif: bytes | None = None
     icc_profile: bytes | None = None
     dpi: tuple[float, float] | None = None
+    format: str | None = None
 
     def info(self) -> dict[str, Any]:
         """What there is besides the pixels, under Pillow's names."""
@@ -125,6 +129,8 @@ def read_picture_file(path: str | os.PathLike[str]) -> PictureFile:
             image = Image.open(io.BytesIO(content), formats=READ_FORMATS)
             return _read(image, content, str(path))
     except UnidentifiedImageError:
+        if number_type := sixteen_bit.tiff_number_type(content):
+            raise ValueError(f"{path} has {number_type} pixels: {OTHER_DEPTH}") from None
         what = "is empty" if not content else "is damaged, or not a picture"
         raise ValueError(f"{path} {what}: give a PNG, JPEG, TIFF, WebP, BMP or GIF file") from None
     except _UnusableError as error:
@@ -148,6 +154,8 @@ def pillow_pixels(image: Image.Image, name: str) -> NDArray[Any]:
         image = image.convert("RGB")
     elif image.mode in CONVERTED_MODES:
         image = image.convert(CONVERTED_MODES[image.mode])
+    if image.mode in WIDE_MODES:
+        raise _UnusableError(f"{name} has {WIDE_MODES[image.mode]} pixels: {OTHER_DEPTH}")
     if image.mode not in ("L", "LA", "RGB", "RGBA") and not image.mode.startswith("I;16"):
         raise _UnusableError(f"{name} is {image.mode}, which cannot be used: convert it to RGB")
     return np.asarray(image)
@@ -183,6 +191,22 @@ def check_writable_format(path: str | os.PathLike[str]) -> str:
     return found
 
 
+def check_can_hold(path: str | os.PathLike[str], pixels: NDArray[Any]) -> None:
+    """Find out before the work that a format has no alpha.
+
+    Raises:
+        ValueError: if the format that the path's suffix stands for cannot hold such pixels.
+    """
+    kind = check_writable_format(path)
+    if pixels.ndim == 3 and pixels.shape[2] in (2, 4) and kind not in ALPHA_FORMATS:
+        raise ValueError(f"{path} cannot be written: {kind} has no alpha: let its name end in .png")
+
+
+def loses_depth(path: str | os.PathLike[str], pixels: NDArray[Any]) -> bool:
+    """Whether 16-bit pixels become 8-bit ones in the format that the path's suffix stands for."""
+    return pixels.dtype == np.uint16 and check_writable_format(path) not in SIXTEEN_BIT_FORMATS
+
+
 class _UnusableError(ValueError):
     """A sound picture of a kind that is not taken; its message is fit for people."""
 
@@ -208,6 +232,7 @@ def _read(image: Image.Image, content: bytes, name: str) -> PictureFile:
         exif=_upright_exif(exif),
         icc_profile=image.info.get("icc_profile"),
         dpi=(float(dpi[0]), float(dpi[1])) if dpi and dpi[0] > 0 and dpi[1] > 0 else None,
+        format="JPEG" if image.format == "MPO" else image.format,
     )
 
 
@@ -242,19 +267,17 @@ def _upright_exif(exif: Image.Exif) -> bytes | None:
 
 
 def _encode(path: Path, pixels: NDArray[Any], like: PictureFile) -> bytes:
+    check_can_hold(path, pixels)
     kind = check_writable_format(path)
-    alpha = pixels.ndim == 3 and pixels.shape[2] in (2, 4)
-    if alpha and kind not in ALPHA_FORMATS:
-        raise ValueError(f"{path} cannot be written: {kind} has no alpha: let its name end in .png")
     exif = _resized_exif(like.exif, pixels) if like.exif else None
     icc_profile = like.icc_profile
     if icc_profile and icc_profile[16:20] != (b"RGB " if pixels.ndim == 3 and pixels.shape[2] > 2 else b"GRAY"):
         icc_profile = None
-    if pixels.dtype == np.uint16 and kind in SIXTEEN_BIT_FORMATS:
+    if loses_depth(path, pixels):
+        pixels = np.round(pixels / 257).astype(np.uint8)
+    if pixels.dtype == np.uint16:
         encode = sixteen_bit.encode_png if kind == "PNG" else sixteen_bit.encode_tiff
         return encode(pixels, exif, icc_profile, like.dpi)
-    if pixels.dtype == np.uint16:
-        pixels = np.round(pixels / 257).astype(np.uint8)
     options = SAVE_OPTIONS[kind] | PictureFile(pixels, exif, icc_profile, like.dpi).info()
     out = io.BytesIO()
     try:

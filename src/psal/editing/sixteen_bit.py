@@ -1,6 +1,7 @@
 """16-bit PNG and TIFF, which Pillow cannot hold in colour: imagecodecs and tifffile read and write them."""
 
 import io
+import logging
 import struct
 import zlib
 from typing import Any
@@ -17,6 +18,9 @@ PNG_HEADER_END = 33
 BITS_PER_SAMPLE = 258
 TIFF_TEXTS = (270, 271, 272, 305, 306, 315, 33432)  # description, make, model, software, date, artist, copyright
 ICC_PROFILE_TAG = 34675
+
+# What tifffile has to say of a broken tag would stand between the lines of ours; who wants it can still listen.
+logging.getLogger("tifffile").addHandler(logging.NullHandler())
 
 
 class UnknownLayoutError(ValueError):
@@ -41,6 +45,16 @@ def decode(image: Image.Image, content: bytes) -> NDArray[Any] | None:
     if image.format == "TIFF" and _bits(image) == 16:
         return _decode_tiff(content)
     return None
+
+
+def tiff_number_type(content: bytes) -> str | None:
+    """What the channels of a TIFF are made of, such as float32, if that is not 8 or 16 bits; None for other files."""
+    try:
+        with tifffile.TiffFile(io.BytesIO(content)) as file:
+            found = file.pages[0].dtype
+    except Exception:  # of a file that is damaged, any
+        return None
+    return None if found is None or found in (np.uint8, np.uint16) else str(found)
 
 
 def encode_png(
