@@ -14,7 +14,8 @@ from pixels import HEIGHT, SRGB, WIDTH, noise
 from psal.editing.files import MOST_PIXELS, PictureFile, read_picture_file, write_picture_file
 from psal.editing.pictures import open_picture
 
-ORIENTATION, MAKE, EXIF_FOLDER, EXPOSURE, PIXEL_WIDTH, PIXEL_HEIGHT = 274, 271, 34665, 33434, 40962, 40963
+ORIENTATION, MAKE, EXPOSURE, PIXEL_WIDTH, PIXEL_HEIGHT = 274, 271, 33434, 40962, 40963
+EXIF_FOLDER, GPS_FOLDER, INTEROP_FOLDER = 34665, 34853, 40965
 
 
 def camera_exif(orientation: int) -> bytes:
@@ -22,6 +23,8 @@ def camera_exif(orientation: int) -> bytes:
     exif[MAKE] = "A camera"
     exif[ORIENTATION] = orientation
     exif.get_ifd(EXIF_FOLDER).update({EXPOSURE: 0.25, PIXEL_WIDTH: WIDTH, PIXEL_HEIGHT: HEIGHT})
+    exif.get_ifd(EXIF_FOLDER)[INTEROP_FOLDER] = {1: "R98"}
+    exif.get_ifd(GPS_FOLDER).update({1: "N", 2: (47.0, 22.0, 8.5)})
     return exif.tobytes()
 
 
@@ -67,9 +70,11 @@ def test_16_bit_files_keep_pixels_and_profile(suffix: str, channels: int | None,
     assert again.pixels.dtype == np.uint16
     assert again.icc_profile == icc_profile
     assert again.dpi == pytest.approx((300, 300), rel=1e-3)
-    assert read_exif(path)[MAKE] == "A camera"
-    if suffix == ".png":
-        assert read_exif(path).get_ifd(EXIF_FOLDER)[EXPOSURE] == 0.25
+    exif = read_exif(path)
+    assert exif[MAKE] == "A camera"
+    assert exif.get_ifd(EXIF_FOLDER)[EXPOSURE] == 0.25
+    assert exif.get_ifd(INTEROP_FOLDER) == {1: "R98"}
+    assert exif.get_ifd(GPS_FOLDER) == {1: "N", 2: (47.0, 22.0, 8.5)}
 
 
 @pytest.mark.parametrize("layout", ["planar", "big-endian", "tiled", "lzw"])

@@ -6,6 +6,7 @@ tifffile, since Pillow has no 16-bit colour.
 
 import contextlib
 import io
+import logging
 import os
 import struct
 import threading
@@ -78,6 +79,7 @@ WIDE_MODES = {"F": "float32", "I": "int32"}
 OTHER_DEPTH = "only 8 and 16 bits a channel can be used, so convert it to one of these"
 TRANSPARENT_MODES = {"L": "LA", "1": "LA", "RGB": "RGBA", "P": "RGBA"}
 _pillow_limit = threading.Lock()
+logging.getLogger("PIL").addHandler(logging.NullHandler())  # as for warnings: our line says what is wrong
 
 
 @dataclass(frozen=True)
@@ -168,8 +170,7 @@ def write_picture_file(path: str | os.PathLike[str], pixels: NDArray[Any], like:
         path: its suffix names the format; one that has no 16 bit gets 8.
         pixels: ``(H, W)`` or ``(H, W, C)``, uint8 or uint16.
         like: whose EXIF, colour profile and resolution go along. A colour profile is left out where grey became
-            colour, a 16-bit TIFF takes the profile, the resolution and the texts of the EXIF but not the rest of it,
-            and BMP takes the resolution only.
+            colour, and BMP takes the resolution only.
 
     Raises:
         ValueError: if the format cannot hold the picture.

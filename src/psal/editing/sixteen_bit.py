@@ -10,7 +10,8 @@ import imagecodecs
 import numpy as np
 import tifffile
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import ExifTags, Image, TiffTags
+from PIL.TiffImagePlugin import ImageFileDirectory_v2
 from tifffile import PHOTOMETRIC
 
 PNG_DEPTH_BYTE = 24  # of the file, in the header chunk that every PNG starts with
@@ -75,15 +76,18 @@ def encode_png(
 def encode_tiff(
     pixels: NDArray[Any], exif: bytes | None, icc_profile: bytes | None, dpi: tuple[float, float] | None
 ) -> bytes:
-    """A TIFF file of uint16 pixels ``(H, W)`` or ``(H, W, C)``; of the EXIF it takes the texts only."""
+    """A TIFF file of uint16 pixels ``(H, W)`` or ``(H, W, C)``; of the EXIF it takes texts, exposure and place."""
     if pixels.ndim == 3 and pixels.shape[2] == 2:  # grey and alpha: few programs open that as a TIFF
         pixels = pixels[..., [0, 0, 0, 1]]
     tags = Image.Exif()
     if exif:
         tags.load(exif)
+    directories = _directories(tags)
+    extra: list[tuple[int, str, int, Any, bool]]
     extra = [(tag, "s", 0, str(tags[tag]), True) for tag in TIFF_TEXTS if tag in tags]
+    extra += [(_stand_in(tag), "I", 1, 0, True) for tag in directories]
     if icc_profile:
-        extra.append((ICC_PROFILE_TAG, "B", len(icc_profile), icc_profile, True))  # type: ignore[arg-type]
+        extra.append((ICC_PROFILE_TAG, "B", len(icc_profile), icc_profile, True))
     out = io.BytesIO()
     tifffile.imwrite(
         out,
@@ -96,9 +100,44 @@ def encode_tiff(
         resolutionunit="inch" if dpi else None,
         metadata=None,
         software=False,
+        byteorder="<",
         extratags=extra,
     )
+    for tag, directory in directories.items():
+        _append_directory(out, tag, directory)
     return out.getvalue()
+
+
+def _directories(exif: Image.Exif) -> dict[int, dict[int, Any]]:
+    """What an EXIF says of exposure and place, by the tag that links to it."""
+    found = {tag: dict(exif.get_ifd(tag)) for tag in (ExifTags.IFD.Exif, ExifTags.IFD.GPSInfo)}
+    if ExifTags.IFD.Interop in found[ExifTags.IFD.Exif]:  # a link, which would lead nowhere
+        found[ExifTags.IFD.Exif][ExifTags.IFD.Interop] = exif.get_ifd(ExifTags.IFD.Interop)
+    return {tag: directory for tag, directory in found.items() if directory}
+
+
+def _stand_in(tag: int) -> int:
+    """A free tag right before a directory's, which tifffile would leave out."""
+    return tag - 1
+
+
+def _append_directory(out: io.BytesIO, tag: int, directory: dict[int, Any]) -> None:
+    """Put a directory of tags at the end of a TIFF, and a link to it into the place of its stand-in."""
+    out.seek(0)
+    with tifffile.TiffFile(out) as file:
+        page = file.pages[0]
+        assert isinstance(page, tifffile.TiffPage)
+        link = page.tags[_stand_in(tag)].offset
+        if file.is_bigtiff:  # of 4 GB and more, with links of another size: the pixels matter more
+            return
+    place = out.seek(0, io.SEEK_END)
+    place += out.write(b"\0" * (place % 2))  # directories begin at even places
+    tags = ImageFileDirectory_v2(b"II*\0\0\0\0\0", group=tag)
+    for name, value in directory.items():
+        tags[name] = value
+    out.write(tags.tobytes(place))
+    out.seek(link)
+    out.write(struct.pack("<HHII", tag, TiffTags.LONG, 1, place))
 
 
 def _bits(image: Image.Image) -> int:
