@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -48,6 +49,8 @@ WORDS: Sequence[tuple[dict[str, Any], type[Exception], str]] = [
     ({"patch_size": (3, 2)}, ValueError, r"patch_size must be odd and positive, got \(3, 2\)"),
     ({"patch_size": (3, 3, 3)}, ValueError, r"patch_size must be an int or 2 of them, got \(3, 3, 3\)"),
     ({"patch_size": (3, 3.0)}, TypeError, r"patch_size must be made of ints, got \(3, 3\.0\)"),
+    ({"patch_size": 7.0}, TypeError, r"patch_size must be an int or one per dimension, got 7\.0"),
+    ({"patch_size": None}, TypeError, r"patch_size must be an int or one per dimension, got None"),
     ({"neighbors": 0}, ValueError, r"neighbors must be at least 1, got 0"),
     ({"neighbors": 2.0}, TypeError, r"neighbors must be an int, got 2\.0"),
     ({"neighbors": 31}, ValueError, r"neighbors must not exceed the 30 keys, got 31"),
@@ -65,15 +68,27 @@ WORDS: Sequence[tuple[dict[str, Any], type[Exception], str]] = [
     ({"query_mask": MASK.long()}, TypeError, r"query_mask must be a bool tensor.*got torch\.int64"),
     ({"query_mask": MASK[..., 1:]}, ValueError, r"query_mask must have shape \(1, 1, 6, 5\), got \(1, 1, 6, 4\)"),
     ({"query_mask": MASK.to("meta")}, ValueError, r"query_mask must be on cpu, got meta"),
-    ({"similarity": "l1"}, ValueError, r"similarity must be one of 'l2', 'dot', 'cosine', got 'l1'"),
-    ({"similarity": 2}, ValueError, r"similarity must be one of 'l2', 'dot', 'cosine', got 2"),
+    ({"similarity": "l1"}, ValueError, r"similarity must be one of 'l2', 'dot', 'cosine' or a function .*, got 'l1'"),
+    ({"similarity": 2}, TypeError, r"similarity must be one of 'l2', 'dot', 'cosine' or a function .*, got int"),
+    ({"similarity": IMAGE}, TypeError, r"similarity must be one of .*, got Tensor"),
+    ({"similarity": IMAGE.numpy()}, TypeError, r"similarity must be one of .*, got ndarray"),
+    (
+        {"similarity": lambda q, k: None},
+        TypeError,
+        r"similarity must return a float tensor of shape \(.*30,?\) for patches of shape \(.*30, 98\), got NoneType",
+    ),
+    ({"similarity": lambda q, k: (q > k).any(-1)}, TypeError, r"must return a float tensor .*, got torch\.bool"),
+    ({"similarity": lambda q, k: q * k}, ValueError, r"similarity must return shape \(.*30,?\) .*, got \(.*30, 98\)"),
+    ({"similarity": lambda q, k: (q * k).sum()}, ValueError, r"similarity must return shape .*, got \(\)"),
     ({"padding_mode": "circular"}, ValueError, r"padding_mode must be one of .*'zeros', got 'circular'"),
 ]
 
 SEARCH: Sequence[tuple[dict[str, Any], type[Exception], str]] = [
     ({"iterations": -1}, ValueError, r"iterations must be at least 0, got -1"),
     ({"iterations": 1.5}, TypeError, r"iterations must be an int, got 1\.5"),
-    ({"init": "best"}, ValueError, r"init must be one of 'tree', 'random', got 'best'"),
+    ({"init": "best"}, ValueError, r"init must be one of 'tree', 'random' or Matches, got 'best'"),
+    ({"init": IMAGE}, TypeError, r"init must be one of 'tree', 'random' or Matches, got Tensor"),
+    ({"init": IMAGE.numpy()}, TypeError, r"init must be one of 'tree', 'random' or Matches, got ndarray"),
     ({"init": "tree", "backend": "reference"}, ValueError, r"init='tree' needs the native backend"),
     ({"init": (1, 2)}, TypeError, r"init must be Matches, as patch_match returns them, got tuple"),
     ({"init": NARROW}, ValueError, r"init must belong to the query"),
@@ -150,6 +165,24 @@ def test_attending_refuses_values_that_do_not_fit(
         gather(matches, value)
 
 
+def test_a_plain_pair_is_taken_for_matches() -> None:
+    plain: Any = tuple(MATCHES)
+    value = torch.rand(1, 3, 6, 5)
+    for gather in (psal.attend, psal.aggregate):
+        assert gather(plain, value).equal(gather(MATCHES, value))
+    image = torch.rand(1, 2, 6, 5)
+    started = [psal.patch_match(image, image, init=init, seed=0) for init in (MATCHES, plain)]
+    assert started[0].index.equal(started[1].index)
+
+
+@pytest.mark.parametrize("patch_size", [np.int64(3), np.array([3, 3]), [np.int32(3), 3], torch.tensor(3)])
+def test_whole_numbers_of_numpy_and_torch_are_patch_sizes(patch_size: Any) -> None:
+    image = torch.rand(1, 2, 6, 5)
+    expected = psal.patch_attention(image, image, image, patch_size=3, seed=0)
+    assert isinstance(expected, Tensor)
+    assert psal.PatchAttention(patch_size, seed=0)(image, image, image).equal(expected)
+
+
 @pytest.mark.parametrize("gather", [psal.attend, psal.aggregate])
 @pytest.mark.parametrize(("temperature", "error", "text"), TEMPERATURES)
 def test_attending_refuses_a_wrong_temperature(
@@ -169,6 +202,28 @@ def test_attention_refuses_a_value_on_another_grid() -> None:
         psal.patch_attention(IMAGE, IMAGE, IMAGE[..., 1:, :])
 
 
+@pytest.mark.parametrize(
+    ("value", "arguments", "text"),
+    [
+        (
+            IMAGE.expand(2, -1, -1, -1),
+            {},
+            r"value and key must have the same batch size .*\(2, 2, 6, 5\) and \(1, 2, 6, 5\)",
+        ),
+        (IMAGE.to("meta"), {}, r"value and key must be on one device, got meta and cpu"),
+        (IMAGE, {"temperature": 0.0}, r"temperature must be positive and finite, got 0\.0"),
+    ],
+)
+def test_attention_refuses_what_does_not_fit_before_it_searches(
+    value: Tensor, arguments: dict[str, Any], text: str
+) -> None:
+    def search_has_begun(query: Tensor, key: Tensor) -> Tensor:
+        raise AssertionError
+
+    with pytest.raises(ValueError, match=text):
+        psal.patch_attention(IMAGE, IMAGE, value, similarity=search_has_begun, **arguments)
+
+
 def test_attention_refuses_an_integer_value() -> None:
     with pytest.raises(TypeError, match=r"value must be float32.*got torch\.uint8"):
         psal.patch_attention(IMAGE, IMAGE, IMAGE.to(torch.uint8))
@@ -178,6 +233,7 @@ def test_attention_refuses_an_integer_value() -> None:
     ("arguments", "error", "text"),
     [
         ({"patch_size": 2}, ValueError, "patch_size must be odd and positive, got 2"),
+        ({"patch_size": 7.0}, TypeError, r"patch_size must be an int or one per dimension, got 7\.0"),
         ({"neighbors": 0}, ValueError, "neighbors must be at least 1, got 0"),
         ({"iterations": -1}, ValueError, "iterations must be at least 0, got -1"),
         ({"similarity": "l1"}, ValueError, "similarity must be one of"),
@@ -202,6 +258,10 @@ def test_the_layer_refuses_wrong_arguments_when_it_is_made(
         ({"channels": 6, "heads": 4}, "heads must divide channels, got 4 heads for 6 channels"),
         ({"channels": 6, "dimensions": 4}, "dimensions must be 1, 2 or 3, got 4"),
         ({"channels": 6, "neighbors": -2}, "neighbors must be at least 1, got -2"),
+        (
+            {"channels": 8, "dimensions": 3, "patch_size": (3, 3)},
+            r"patch_size must be an int or 3 of them, got \(3, 3\)",
+        ),
     ],
 )
 def test_the_block_refuses_wrong_arguments_when_it_is_made(arguments: dict[str, Any], text: str) -> None:

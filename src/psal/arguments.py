@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from psal.matches import Matches
+
+Similarity = str | Callable[[Tensor, Tensor], Tensor]
 
 SIMILARITIES = ("l2", "dot", "cosine")
 PADDING_MODES = ("replicate", "reflect", "zeros")
@@ -54,26 +57,53 @@ def check_index(name: str, index: Tensor, value: Tensor) -> None:
         raise ValueError(f"{name} must be below the number of keys, {keys}, and at least -1, got {low} to {high}")
 
 
-def check_patch_size(patch_size: int | Sequence[int], dimensions: int) -> tuple[int, ...]:
-    """Odd positive sides, one a dimension."""
-    sides = (patch_size,) * dimensions if isinstance(patch_size, int) else tuple(patch_size)
-    if len(sides) != dimensions:
-        raise ValueError(f"patch_size must be an int or {dimensions} of them, got {patch_size!r}")
+def check_patch_size(patch_size: int | Sequence[int], dimensions: int | None = None) -> tuple[int, ...]:
+    """Odd positive sides, one a dimension; as many as there are if the number of dimensions is not known."""
+    given = _plain(patch_size)
+    if not isinstance(given, (int, Sequence)):
+        raise TypeError(f"patch_size must be an int or one per dimension, got {given!r}")
+    sides = (given,) * (dimensions or 1) if isinstance(given, int) else tuple(_plain(side) for side in given)
+    if dimensions is not None and len(sides) != dimensions:
+        raise ValueError(f"patch_size must be an int or {dimensions} of them, got {given!r}")
     if not all(isinstance(side, int) for side in sides):
-        raise TypeError(f"patch_size must be made of ints, got {patch_size!r}")
+        raise TypeError(f"patch_size must be made of ints, got {given!r}")
     if not all(side > 0 and side % 2 == 1 for side in sides):
-        raise ValueError(f"patch_size must be odd and positive, got {patch_size!r}")
+        raise ValueError(f"patch_size must be odd and positive, got {given!r}")
     return sides
 
 
-def check_word(name: str, word: object, words: Sequence[str]) -> None:
+def _plain(number: Any) -> Any:
+    """Python's own number or list for one of numpy or torch; anything else as it is."""
+    return number.tolist() if hasattr(number, "tolist") else number
+
+
+def check_word(name: str, word: object, words: Sequence[str], otherwise: str = "") -> None:
+    """One of some words; ``otherwise`` is what else the caller takes."""
+    expected = f"{name} must be one of {', '.join(map(repr, words))}{otherwise}"
+    if not isinstance(word, str):  # arrays cannot even be compared with a word
+        raise TypeError(f"{expected}, got {type(word).__name__}")
     if word not in words:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {word!r}")
+        raise ValueError(f"{expected}, got {word!r}")
 
 
-def check_similarity(similarity: str | Callable[[Tensor, Tensor], Tensor]) -> None:
+def check_similarity(similarity: Similarity) -> Similarity:
+    """A word, or a callable, which comes back so that it refuses to return anything but scores."""
     if not callable(similarity):
-        check_word("similarity", similarity, SIMILARITIES)
+        check_word("similarity", similarity, SIMILARITIES, " or a function of two patch tensors")
+        return similarity
+
+    def scores(query_patches: Tensor, key_patches: Tensor) -> Tensor:
+        found = similarity(query_patches, key_patches)
+        expected = tuple(key_patches.shape[:-1])
+        given = f"for patches of shape {tuple(key_patches.shape)}"
+        if not isinstance(found, Tensor) or not found.is_floating_point():
+            got = found.dtype if isinstance(found, Tensor) else type(found).__name__
+            raise TypeError(f"similarity must return a float tensor of shape {expected} {given}, got {got}")
+        if tuple(found.shape) != expected:
+            raise ValueError(f"similarity must return shape {expected} {given}, got {tuple(found.shape)}")
+        return found
+
+    return scores
 
 
 def check_mask(name: str, mask: Tensor | None, x: Tensor) -> None:
@@ -125,8 +155,8 @@ def check_seed(seed: int | None) -> None:
         raise ValueError(f"seed must fit into 64 bits, got {seed}")
 
 
-def check_matches(name: str, matches: Matches, query_shape: Sequence[int] | None = None) -> None:
-    """Matches whose index and score agree and, if a query's shape is given, belong to it."""
+def check_matches(name: str, matches: tuple[Tensor, Tensor], query_shape: Sequence[int] | None = None) -> Matches:
+    """Matches, or a plain pair, whose index and score agree and, if a query's shape is given, belong to it."""
     if not isinstance(matches, tuple) or len(matches) != 2 or not all(isinstance(x, Tensor) for x in matches):
         raise TypeError(f"{name} must be Matches, as patch_match returns them, got {type(matches).__name__}")
     index, score = matches
@@ -143,3 +173,4 @@ def check_matches(name: str, matches: Matches, query_shape: Sequence[int] | None
             f"{name} must belong to the query: expected (B, k, *Sq) for a query of shape {tuple(query_shape)}, "
             f"got {tuple(index.shape)}"
         )
+    return Matches(index, score)

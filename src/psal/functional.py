@@ -1,16 +1,15 @@
 """The public functions: they check, convert types, and call the ops."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
 from psal import arguments, ops
+from psal.arguments import Similarity
 from psal.exact import exact_index
 from psal.matches import Matches
 from psal.ops.random import draw_seed
-
-Similarity = str | Callable[[Tensor, Tensor], Tensor]
 
 DEFAULT_ITERATIONS = {"random": 5, "tree": 1, "matches": 1}
 
@@ -103,7 +102,8 @@ def exact_match(
     >>> exact_match(image, image, neighbors=1).index.flatten().equal(torch.arange(72))
     True
     """
-    sides = _check_maps(query, key, patch_size, neighbors, similarity, key_mask, query_mask, padding_mode)
+    sides = _check_maps(query, key, patch_size, neighbors, key_mask, query_mask, padding_mode)
+    similarity = arguments.check_similarity(similarity)
     backend = ops.choose_backend(query, similarity)
     working = _working_type(query, key)
     query_map, key_map = query.to(working), key.to(working)
@@ -132,7 +132,7 @@ def attend(matches: Matches, value: Tensor, *, temperature: float = 1.0) -> Tens
     >>> attend(patch_match(value, value), value, temperature=1e-6).allclose(value)
     True
     """
-    _check_matches(matches, value)
+    matches = _check_matches(matches, value)
     return _gather(matches, value, None, temperature, None)
 
 
@@ -160,7 +160,7 @@ def aggregate(
     >>> aggregate(patch_match(value, value), value, temperature=1e-6).allclose(value)
     True
     """
-    _check_matches(matches, value)
+    matches = _check_matches(matches, value)
     return _gather(matches, value, patch_size, temperature, None)
 
 
@@ -208,8 +208,10 @@ def patch_attention(
     arguments.check_map("query", query)
     arguments.check_map("key", key)
     arguments.check_map("value", value)
+    arguments.check_same("value", value, "key", key, channels=False)
     if key.shape[2:] != value.shape[2:]:
         raise ValueError(f"key and value must be on one grid, got {tuple(key.shape)} and {tuple(value.shape)}")
+    arguments.check_temperature(temperature)
     matches = _search(
         query,
         key,
@@ -255,17 +257,18 @@ def _search(
     backend: str | None,
 ) -> Matches:
     """:func:`patch_match` with the score in the type that was worked in."""
-    sides = _check_maps(query, key, patch_size, neighbors, similarity, key_mask, query_mask, padding_mode)
+    sides = _check_maps(query, key, patch_size, neighbors, key_mask, query_mask, padding_mode)
+    similarity = arguments.check_similarity(similarity)
     arguments.check_seed(seed)
     backend = _check_backend(query, similarity, backend)
     if isinstance(init, tuple):
-        arguments.check_matches("init", init, query.shape)
+        init = arguments.check_matches("init", init, query.shape)
         arguments.check_device("init.index", init.index, query.device)
         kind, init_index = "matches", init.index
     else:
         default = "tree" if backend == "native" else "random"
         kind, init_index = default if init is None else init, None
-        arguments.check_word("init", kind, arguments.INITS)
+        arguments.check_word("init", kind, arguments.INITS, " or Matches")
         if kind == "tree" and backend != "native":
             raise ValueError(f"init='tree' needs the native backend, got backend={backend!r}")
     if iterations is None:
@@ -280,20 +283,20 @@ def _search(
     )  # fmt: skip
 
 
-def _check_matches(matches: Matches, value: Tensor) -> None:
-    """Check matches that come from the caller."""
-    arguments.check_matches("matches", matches)
+def _check_matches(matches: Matches, value: Tensor) -> Matches:
+    """Check matches that come from the caller, perhaps as a plain pair."""
+    matches = arguments.check_matches("matches", matches)
     arguments.check_map("value", value)
     arguments.check_same("matches.index", matches.index, "value", value, channels=False)
     arguments.check_device("matches.score", matches.score, value.device)
     arguments.check_index("matches.index", matches.index, value)
+    return matches
 
 
 def _gather(
     matches: Matches, value: Tensor, patch_size: int | Sequence[int] | None, temperature: float, backend: str | None
 ) -> Tensor:
     """:func:`aggregate` over the given patch, or :func:`attend` without one."""
-    arguments.check_same("matches.index", matches.index, "value", value, channels=False)
     arguments.check_temperature(temperature)
     backend = _check_backend(value, "l2", backend)
     working = _working_type(matches.score, value)
@@ -311,7 +314,6 @@ def _check_maps(
     key: Tensor,
     patch_size: int | Sequence[int],
     neighbors: int,
-    similarity: Similarity,
     key_mask: Tensor | None,
     query_mask: Tensor | None,
     padding_mode: str,
@@ -320,7 +322,6 @@ def _check_maps(
     arguments.check_map("query", query)
     arguments.check_map("key", key)
     arguments.check_same("query", query, "key", key, channels=True)
-    arguments.check_similarity(similarity)
     arguments.check_word("padding_mode", padding_mode, arguments.PADDING_MODES)
     arguments.check_mask("key_mask", key_mask, key)
     arguments.check_mask("query_mask", query_mask, query)

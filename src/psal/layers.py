@@ -6,7 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from psal import arguments
-from psal.functional import Similarity, patch_attention
+from psal.arguments import Similarity
+from psal.functional import patch_attention
 from psal.matches import Matches
 
 
@@ -41,8 +42,7 @@ class PatchAttention(nn.Module):
         backend: str | None = None,
     ) -> None:
         super().__init__()
-        dimensions = 2 if isinstance(patch_size, int) else len(patch_size)
-        arguments.check_patch_size(patch_size, dimensions)
+        arguments.check_patch_size(patch_size)
         arguments.check_count("neighbors", neighbors, 1)
         if iterations is not None:
             arguments.check_count("iterations", iterations, 0)
@@ -132,6 +132,7 @@ class PatchAttentionBlock(nn.Module):
         self.key = convolution(channels, channels, 1)
         self.value = convolution(channels, channels, 1)
         self.attention = PatchAttention(**attention)  # type: ignore[arg-type]
+        arguments.check_patch_size(self.attention.patch_size, dimensions)
         self.out = convolution(channels, channels, 1)
         nn.init.zeros_(self.out.weight)
         if self.out.bias is not None:
