@@ -81,7 +81,7 @@ $(PACKAGE_STAMP): $(TORCH_STAMP) pyproject.toml setup.py
 	@command -v $(firstword $(CXX)) >/dev/null || { \
 		[ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "== installing g++" && \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq g++ >/dev/null; } || \
-		{ echo "no C++ compiler found: install g++ 11 or later, or set CXX" >&2; exit 1; }
+		{ echo "no C++ compiler found: install g++ 12 or later, or set CXX" >&2; exit 1; }
 	$(SAY) "compiling the kernel and installing psal: about a minute"
 	@$(PIP) install --no-build-isolation --editable '.[dev]'
 	@touch $@

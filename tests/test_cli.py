@@ -1,5 +1,6 @@
 import os
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -450,3 +451,16 @@ def test_samples_are_written_with_commands_that_fit(tmp_path: Path, run_here: Ru
     assert again.returncode == 2
     assert "is there already: add --overwrite" in again.stderr
     assert again.stderr.count("\n") == 1
+
+
+def test_the_commands_of_the_readme_run_in_order(
+    tmp_path: Path, run_here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    section = (Path(__file__).parent.parent / "README.md").read_text().split("## Edit photographs")[1].split("## ")[0]
+    commands = [shlex.split(line, comments=True) for line in section.splitlines() if line.startswith("psal ")]
+    assert [command[1] for command in commands] == ["samples", "inpaint", "colorize", "reconstruct", "upscale"]
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        done = run_here(*command[1:])
+        assert (done.returncode, done.stderr) == (0, "")
+    assert files_in(tmp_path) == {"samples", *(command[-1] for command in commands[1:])}

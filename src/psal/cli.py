@@ -83,10 +83,12 @@ Reference = Annotated[
     Path, typer.Argument(help="one picture for all, or a folder with the same names", show_default=False)
 ]
 Out = Annotated[
-    # Not a Path, which would drop the slash that makes a new name a folder.
-    str,
-    typer.Option("--out", "-o", help="file to write, or a folder (if new, with a / at its end)", show_default=False),
-]
+    str,  # a Path would drop the slash that makes a new name a folder
+    typer.Option(
+        "--out", "-o", metavar="<path>", help="file to write, or a folder (if new, with a / at its end)",
+        show_default=False,
+    ),
+]  # fmt: skip
 Seed = Annotated[int, typer.Option(parser=_seed, metavar="<int>", help="the same seed gives the same picture")]
 Threads = Annotated[
     int | None,
