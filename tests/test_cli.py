@@ -355,16 +355,17 @@ def test_a_picture_without_a_hole_is_copied_or_said_to_be_of_a_new_format(tmp_pa
     np.testing.assert_array_equal(load(tmp_path / "out.png"), load(original))
 
 
-@pytest.mark.parametrize("arguments", [("upscale", "photo.png", "-o", "out.png"), ("upscale", "in", "-o", "out"), ()])
-def test_nobody_needs_to_listen(arguments: tuple[str, ...], pair: tuple[Path, Path], tmp_path: Path) -> None:
-    save(tmp_path / "photo.png", photo())
+@pytest.mark.parametrize("name", ["photo.png", "", None])
+def test_nobody_needs_to_listen(name: str | None, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    """Of a picture, a folder and the version."""
+    out = tmp_path / f"out{Path(name or '').suffix}"
+    arguments = ["--version"] if name is None else ["upscale", str(pair[0].parent / name), "-o", str(out)]
     reading, writing = os.pipe()
     os.close(reading)
-    command = [*COMMAND, *(arguments or ("--version",))]
-    done = subprocess.run(command, cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, timeout=300, check=False)
+    done = subprocess.run([*COMMAND, *arguments], stdout=writing, stderr=subprocess.PIPE, timeout=300, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert not arguments or (tmp_path / arguments[-1]).exists()
+    assert out.exists() == (name is not None)
 
 
 def test_two_pictures_are_never_written_to_one_file(tmp_path: Path, run_here: Run) -> None:
