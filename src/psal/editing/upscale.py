@@ -14,6 +14,7 @@ from torch import Tensor
 
 import psal
 from psal import arguments
+from psal.editing.luminance import BLUE, GREEN, RED
 from psal.editing.pictures import Image, Progress, open_picture
 from psal.editing.resizing import CLAMPED_BACK_PROJECTIONS, back_project, enlarge, resize
 from psal.ops.random import add_to_seed, draw_seed
@@ -24,7 +25,6 @@ PATCH = 5
 NEIGHBORS = 5
 NOISE = 0.02  # differences of grey levels below this say nothing about how well a patch fits
 STRICTNESS = 0.1  # a patch whose squared distance exceeds the best by 2 · STRICTNESS of the best weighs e times less
-LUMA = (0.299, 0.587, 0.114)  # how much red, green and blue count, as in Rec. 601
 
 
 def upscale(image: Image, scale: float, *, seed: int | None = None, progress: Progress | None = None) -> Any:
@@ -135,4 +135,4 @@ def _size(x: Tensor) -> tuple[int, int]:
 
 def _weighted(color: Tensor) -> Tensor:
     """Channels whose squared differences count as much as the eye sees of them."""
-    return color if color.shape[1] == 1 else color * color.new_tensor(LUMA).sqrt()[:, None, None]
+    return color if color.shape[1] == 1 else color * color.new_tensor([RED, GREEN, BLUE]).sqrt()[:, None, None]
