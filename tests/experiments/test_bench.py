@@ -107,6 +107,10 @@ def test_reconstruction_takes_pairs_from_all_sequences_in_turn(tmp_path: Path, d
         (("memory", "--device", "tpu"), "'tpu' is not a device"),
         (("reconstruction", "--data", "nowhere"), "nowhere/ImageSets/2016/train.txt is not there: the data must be"),
         (("reconstruction", "--pairs", "0"), "'--pairs'"),
+        (
+            ("colorization", "table", "--data", "x"),
+            "there is no table named 'table': choose from neighbors, similarity",
+        ),
     ],
 )
 def test_wrong_usage_is_named(
@@ -155,3 +159,18 @@ def test_help_says_what_each_table_is(bench: Run) -> None:
     said = " ".join(bench("--help").stdout.split())
     assert "Table 1: memory, time and operations" in said
     assert "Tables 2 and 3" in said
+
+
+def test_networks_are_trained_tested_and_tabulated(tmp_path: Path, davis: Path, bench: Run) -> None:
+    options = ("colorization", "similarity", "--data", davis, "--size", 16, "--iterations", 2)
+    folders = ("--runs", tmp_path / "runs", "--out", tmp_path / "results")
+    done = bench(*options, *folders)
+    assert (done.returncode, done.stderr) == (0, "")
+    measured = cells(tmp_path / "results", "colorization_similarity")
+    assert set(measured) == {"full full 0", "full cost", "full-dot full-dot 0", "full-dot cost"}
+    assert set(measured["full full 0"]["by_distance"]) == {"1", "3", "5", "10"}
+    assert re.search(r"\| Full attention, dot product \| Full attention, dot product \| 0\.\d+ \|", done.stdout)
+    assert is_picture(tmp_path / "results" / "colorization_similarity.png")
+    assert is_picture(tmp_path / "results" / "colorization_similarity_strip.png")
+    assert bench(*options, *folders).returncode == 0
+    assert cells(tmp_path / "results", "colorization_similarity") == measured

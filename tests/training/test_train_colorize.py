@@ -154,3 +154,22 @@ def test_a_folder_with_another_run_is_refused(davis: Path, tmp_path: Path) -> No
     assert done.returncode == 2
     assert "holds a run with attention psal3, not psal1, seed 0, not 4" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_a_trained_network_is_measured_with_its_own_layer_and_with_another(davis: Path, tmp_path: Path) -> None:
+    assert train(davis, tmp_path / "run", "--iterations", 2, "--attention", "full").returncode == 0
+
+    def evaluate(*options: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "psal.cli", "eval", "colorize", tmp_path / "run", "--data", davis, *options]
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300, check=False)
+
+    own, every = evaluate(), evaluate("--attention", f"psal{SIZE**2}")
+    assert (own.returncode, own.stderr) == (0, "")
+    assert [line.split()[0] for line in own.stdout.splitlines()] == ["±1", "±3", "±5", "±10", "mean"]
+    assert every.stdout == own.stdout  # all keys are full attention
+    assert evaluate("--attention", "linear").stdout != own.stdout
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"broken")
+    broken = evaluate()
+    assert broken.returncode == 2
+    assert "model.safetensors cannot be read as weights" in broken.stderr
+    assert broken.stderr.count("\n") == 1

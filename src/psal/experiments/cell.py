@@ -3,11 +3,13 @@
 import argparse
 import json
 import math
+import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -23,7 +25,6 @@ Shape = Sequence[int]
 
 RUNS = 5
 ENOUGH = 8.0  # seconds of timed runs after which no further one is begun
-SLOW = 30.0  # seconds from which one run gives both time and memory
 WARM_UP_SIZE = 16
 
 
@@ -51,16 +52,20 @@ class Setting:
 
 
 def measure(setting: Setting) -> dict[str, Any]:
-    """Measure in a fresh process.
+    """Measure time and peak memory, each in a fresh process.
 
     Returns:
         ``peak``: bytes above the idle process, inputs and outputs included; ``seconds``: the median of several runs,
         and ``runs``: their number.
 
     Raises:
-        RuntimeError: if the process fails; the message has its last line.
+        RuntimeError: if a process fails; the message has its last line.
     """
-    command = [sys.executable, "-m", "psal.experiments.cell", json.dumps(asdict(setting))]
+    return _in_fresh_process(setting, "time") | _in_fresh_process(setting, "memory")
+
+
+def _in_fresh_process(setting: Setting, what: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "psal.experiments.cell", what, json.dumps(asdict(setting))]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
@@ -123,38 +128,41 @@ def _inputs(setting: Setting, size: int) -> list[Tensor]:
 def main() -> None:
     """Print one measurement as JSON; :func:`measure` runs this."""
     parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("what", choices=("time", "memory"))
     parser.add_argument("setting", help="a Setting as JSON")
-    setting = Setting(**json.loads(parser.parse_args().setting))
+    arguments = parser.parse_args()
+    setting = Setting(**json.loads(arguments.setting))
     torch.set_flush_denormal(True)  # weights far below one make products ten times slower otherwise
     torch.set_num_threads(setting.threads)
-    device = torch.device(setting.device)
+    if arguments.what == "memory":
+        hand_memory_back()
 
-    layer = _layer(setting).to(device)
+    layer = _layer(setting).to(setting.device)
     tiny = _inputs(setting, WARM_UP_SIZE)
     for _ in range(2):  # libraries, thread pools and the autograd engine are in memory before it counts
         _step(layer, tiny, setting.backward)
     inputs = _inputs(setting, setting.size)
-    seconds: list[float] = []
+    step = partial(_step, layer, inputs, setting.backward)
+    print(json.dumps(_peak(step, inputs) if arguments.what == "memory" else _seconds(step, inputs[0].device)))
 
-    def run() -> None:
+
+def _peak(step: Callable[[], None], inputs: list[Tensor]) -> dict[str, Any]:
+    return {"peak": peak_of(step, inputs[0].device) + sum(x.untyped_storage().nbytes() for x in inputs)}
+
+
+def _seconds(step: Callable[[], None], device: torch.device) -> dict[str, Any]:
+    def once() -> float:
         start = time.perf_counter()
-        _step(layer, inputs, setting.backward)
+        step()
         if device.type == "cuda":
             torch.cuda.synchronize(device)
-        seconds.append(time.perf_counter() - start)
+        return time.perf_counter() - start
 
-    peak = peak_of(run, device)
-    if seconds[0] < SLOW:
-        if seconds[0] < ENOUGH / 2:
-            seconds.clear()  # the first run also fetched fresh memory from the system
-        while len(seconds) < RUNS and sum(seconds) < ENOUGH:
-            run()
-    timed = sorted(seconds)
-    if seconds[0] < SLOW:
-        hand_memory_back()
-        peak = peak_of(run, device)
-    peak += sum(x.untyped_storage().nbytes() for x in inputs)
-    print(json.dumps({"peak": peak, "seconds": timed[len(timed) // 2], "runs": len(timed)}))
+    first = once()
+    seconds = [first] if first > ENOUGH / 2 else []  # a fast first run also fetched fresh memory from the system
+    while len(seconds) < RUNS and sum(seconds) < ENOUGH:
+        seconds.append(once())
+    return {"seconds": statistics.median(seconds), "runs": len(seconds)}
 
 
 if __name__ == "__main__":

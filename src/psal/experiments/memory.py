@@ -120,8 +120,8 @@ not run, because it would have taken more than {number(settings["limit_gb"])} GB
 it is computed from the largest size that was run, times the pixels, squared where all pairs are compared (for the
 memory, only where they are all kept at once).
 Patches of {settings["patch_size"]}, {settings["channels"]} channels (random convolutions of the bundled stereo pair),
-{settings["threads"]} threads, {settings["device"]}. Every cell was measured in a process of its own; time is the
-median of up to five runs.
+{settings["threads"]} threads, {settings["device"]}. Every cell was measured in processes of its own: time, the
+median of up to five runs, in one, and memory in another whose C library hands freed memory back at once.
 Layers other than "materialized" go through the queries in parts and compute these again in backward, so that they take
 far less memory than in the paper.
 
