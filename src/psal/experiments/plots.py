@@ -16,7 +16,7 @@ FAMILIES = {  # colour-blind safe (Okabe and Ito)
     "full": "#000000", "local": "#E69F00", "linear": "#CC79A7", "performer": "#56B4E9", "reformer": "#009E73",
     "psal": "#D55E00",
 }  # fmt: skip
-MARKS = "osD^v<>P"
+MARKS = {"-materialized": "s", "-chunked": "P", "-dot": "D", "1": "s", "3": "^", "7": "<", "-aggregate": "v"}
 QUANTITIES = ("peak", 1e9, "memory, GB"), ("seconds", 1.0, "time, s")  # of a cell: name, unit, title
 
 
@@ -30,10 +30,9 @@ def figure(columns: int, width: float = 4.2, height: float = 3.6) -> tuple[Any, 
 
 
 def style_of(name: str) -> dict[str, Any]:
-    """Colour by the kind of layer, and a mark for each name of a kind."""
+    """Colour by the kind of layer, and a mark by its variant."""
     family = next(family for family in FAMILIES if name.startswith(family))
-    mark = MARKS[sum(map(ord, name.removeprefix(family))) % len(MARKS)]
-    return {"color": FAMILIES[family], "marker": mark}
+    return {"color": FAMILIES[family], "marker": MARKS.get(name.removeprefix(family), "o")}
 
 
 def save(canvas: Any, path: Path) -> None:
