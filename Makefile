@@ -61,7 +61,8 @@ sanitize: $(KERNEL)  ## the tests with a kernel under AddressSanitizer and UBSan
 	PYTHONPATH=$(SANITIZED)/lib \
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
-	$(BIN)/python -m pytest -q tests -m "not slow" -k "not compile and not export"
+	$(BIN)/python -m pytest -q tests -m "not slow" -k "not compile and not export" \
+		--ignore=tests/experiments --ignore=tests/training --ignore=tests/test_cli.py
 
 clean:  ## remove what was built; .venv stays
 	rm -rf build dist demo src/*.egg-info $(KERNEL) .mypy_cache .pytest_cache .ruff_cache .hypothesis
