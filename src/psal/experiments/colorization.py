@@ -150,7 +150,7 @@ def _trained_and_tested(
             errors = errors_on_val(network, data, size)
     return {
         "loss": statistics.fmean(x for found in errors.values() for x in found),
-        "by_distance": {str(distance): statistics.fmean(errors[distance]) for distance in DISTANCES},
+        "by_distance": {str(distance): statistics.fmean(found) for distance, found in errors.items()},
     }
 
 

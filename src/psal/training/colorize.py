@@ -108,7 +108,7 @@ def load_colorizer(weights: Path) -> tuple[nn.Module, dict[str, str]]:
 
 
 def errors_on_val(network: nn.Module, data: Path, size: int) -> dict[int, list[float]]:
-    """Errors on the middle frames of the val split, by the distance of the reference.
+    """Errors on the middle frames of the val split, by the distances of references that there are.
 
     Raises:
         psal.data.davis.MissingDataError: if the folder is not DAVIS's.
@@ -119,4 +119,6 @@ def errors_on_val(network: nn.Module, data: Path, size: int) -> dict[int, list[f
         for distance, pair in davis.distant_pairs(data, "val", DISTANCES):
             frame, reference = _load(pair, size)
             errors[distance].append(inner_error(network(grey_of(frame), reference), frame).item())
-    return errors
+    if not any(errors.values()):
+        raise davis.MissingDataError(f"{data} has no sequence of two frames or more in its val split")
+    return {distance: found for distance, found in errors.items() if found}
