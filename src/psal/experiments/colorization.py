@@ -210,6 +210,7 @@ def plot(record: Record, name: str, path: Path) -> None:
                 cost[quantity] / unit, loss, linestyle="none", markersize=8, label=label(tested), **style_of(tested)
             )
         axis.set_xscale("log")
+        axis.xaxis.set_minor_formatter("")  # between powers of ten labels overlap
         axis.set_xlabel(what)
         axis.set_ylabel("loss")
     axes[1].legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)

@@ -182,6 +182,7 @@ def plot(record: Record, path: Path) -> None:
             loss = statistics.fmean(losses(record, name, largest))
             axis.plot(cell[quantity] / unit, loss, linestyle="none", markersize=8, label=label(name), **style_of(name))
         axis.set_xscale("log")
+        axis.xaxis.set_minor_formatter("")  # between powers of ten labels overlap
         axis.set_yscale("log")
         axis.set_xlabel(what)
         axis.set_ylabel(f"loss at {largest}²")
