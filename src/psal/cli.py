@@ -30,7 +30,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Edit photographs with patches of the photograph itself or of another one; nothing is trained.",
+    help="Edit photographs with patches of the photograph itself or of another one; measure and train the attention.",
 )
 app.add_typer(bench, name="bench")
 app.add_typer(train, name="train")

@@ -57,7 +57,7 @@ def memory(
     overwrite: Overwrite = False,
     readme: Readme = None,
 ) -> None:
-    """Table 1: memory, time and operations of every attention layer, as the maps grow (about 40 minutes)."""
+    """Table 1: memory, time and operations of every attention layer, as the maps grow (about an hour)."""
     with errors_as_messages("bench"):
         from psal.experiments import memory as table
         from psal.experiments.machine import metadata
@@ -81,7 +81,7 @@ def reconstruction(
     data: Annotated[
         Path | None, typer.Option(help="DAVIS's folder; the bundled stereo pair if left out", show_default=False)
     ] = None,
-    pairs: Annotated[int, typer.Option(min=1, help="of frames, from all sequences in turn")] = 36,
+    pairs: Annotated[int, typer.Option(min=1, help="of frames, from all sequences in turn")] = 30,
     sizes: Sizes = "64,128,256,512",
     layers: Layers = None,
     threads: Threads = 2,

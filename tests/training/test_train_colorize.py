@@ -64,7 +64,7 @@ def test_a_run_that_goes_on_ends_with_the_same_bits(davis: Path, tmp_path: Path)
         assert picture.size == (4 * SIZE, 2 * SIZE)
 
 
-def test_training_changes_all_weights_and_lowers_the_loss(davis: Path, tmp_path: Path) -> None:
+def test_training_lowers_the_loss(davis: Path, tmp_path: Path) -> None:
     done = train(davis, tmp_path / "run", "--iterations", 150, "--learning-rate", 0.01)
     assert (done.returncode, done.stderr) == (0, "")
     loss = [float(value) for _, value in losses(tmp_path / "run")]

@@ -1,5 +1,6 @@
 """What these layers share: patches of a map as vectors, a part at a time, and the logits of pairs of them."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -14,7 +15,7 @@ from psal.ops.reference import NORM_EPSILON
 CHUNK_ELEMENTS = 2**23  # numbers of a matrix held at once: 32 MB in float32
 
 
-class PatchLayer(nn.Module):
+class PatchLayer(nn.Module, ABC):
     """A layer that compares patches of 2-D maps; it has no weights.
 
     Args:
@@ -57,9 +58,9 @@ class PatchLayer(nn.Module):
             out = self.attend(query.to(working), key.to(working), value.to(working))
         return out.to(value.dtype)
 
+    @abstractmethod
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """The attention itself, on maps of one type that fit together."""
-        raise NotImplementedError
 
     def patches(self, x: Tensor) -> "Patches":
         return Patches(x, self.patch_size, self.padding_mode)

@@ -122,8 +122,8 @@ memory, only where they are all kept at once).
 Patches of {settings["patch_size"]}, {settings["channels"]} channels (random convolutions of the bundled stereo pair),
 {settings["threads"]} threads, {settings["device"]}. Every cell was measured in processes of its own: time, the
 median of up to five runs, in one, and memory in another whose C library hands freed memory back at once.
-Layers other than "materialized" go through the queries in parts and compute these again in backward, so that they take
-far less memory than in the paper.
+Layers other than "materialized" and "sdpa" go through the queries in parts and compute these again in backward, so
+that they take far less memory than in the paper.
 
 The paper's own figures for forward, in GB:
 
