@@ -12,11 +12,11 @@ from torch import Tensor
 
 from psal.arguments import check_seed
 from psal.editing.guided_upsampling import upsample_guided
-from psal.editing.luminance import chroma, join, luminance
 from psal.editing.pictures import Image, Progress, open_picture
 from psal.editing.resizing import halve
 from psal.editing.tone_curve import apply_curve, candidate_curves
 from psal.functional import aggregate, patch_match
+from psal.luminance import chroma, join, luminance
 from psal.ops.random import add_to_seed, draw_seed
 
 PATCH = 9

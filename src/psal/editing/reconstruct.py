@@ -3,10 +3,10 @@
 from typing import Any
 
 from psal.arguments import check_seed
-from psal.editing.luminance import luminance
 from psal.editing.pictures import Image, Progress, open_picture
 from psal.editing.shift_map import color_shifts
 from psal.functional import aggregate, patch_match
+from psal.luminance import luminance
 from psal.ops.random import draw_seed
 
 PATCH = 7

@@ -14,9 +14,9 @@ from torch import Tensor
 
 import psal
 from psal import arguments
-from psal.editing.luminance import BLUE, GREEN, RED
 from psal.editing.pictures import Image, Progress, open_picture
 from psal.editing.resizing import CLAMPED_BACK_PROJECTIONS, back_project, enlarge, resize
+from psal.luminance import BLUE, GREEN, RED
 from psal.ops.random import add_to_seed, draw_seed
 
 LARGEST_SCALE = 4.0

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from psal.attentions import build_attention
 from psal.data import davis
-from psal.editing.luminance import luminance
 from psal.errors import UsageError
+from psal.luminance import luminance
 from psal.models import Colorizer
 from psal.models.colorizer import CHANNELS
 
