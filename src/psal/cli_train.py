@@ -32,6 +32,7 @@ def train_colorize(
     iterations: Annotated[int, typer.Option(min=1, help="steps in all")] = 200_000,
     batch: Annotated[int, typer.Option(min=1, help="pictures a step and process")] = 1,
     learning_rate: Annotated[float, typer.Option(min=0, help="of Adam")] = 0.001,
+    average: Annotated[int, typer.Option(min=1, help="steps over which the written weights are averaged")] = 1000,
     seed: Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the pictures and the searches")] = 0,
     precision: Annotated[str, typer.Option(callback=_known_precision, help=" or ".join(PRECISIONS))] = "32-true",
     device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
@@ -48,11 +49,12 @@ def train_colorize(
         from psal.training.loop import train as run
 
         check_name(attention)
+        torch.set_flush_denormal(True)  # weights far below one make products ten times slower otherwise
         if threads is not None:
             torch.set_num_threads(threads)
         settings = Settings(
-            iterations=iterations, batch=batch, learning_rate=learning_rate, seed=seed, precision=precision,
-            device=device, checkpoint_every=checkpoint_every,
+            iterations=iterations, batch=batch, learning_rate=learning_rate, average=average, seed=seed,
+            precision=precision, device=device, checkpoint_every=checkpoint_every,
         )  # fmt: skip
         task = ColorizeTask(data, attention, size, seed)
         with progress_bar(iterations) as (bar, bar_task):

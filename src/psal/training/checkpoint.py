@@ -30,7 +30,7 @@ def load(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         state = torch.load(path, map_location="cpu", weights_only=True)
-        if {"step", "settings", "model", "optimizer"} <= state.keys():
+        if {"step", "settings", "model", "average", "optimizer"} <= state.keys():
             return dict(state)
     except Exception as error:  # whatever is in the file, the message is the same
         raise UsageError(f"{path} is not a checkpoint ({error}): choose another folder, or remove it") from None

@@ -1,4 +1,4 @@
-"""The training loop of all tasks: Adam, checkpoints, several processes, and the same bits after a stop."""
+"""The training loop of all tasks: averaged weights, checkpoints, several processes, the same bits after a stop."""
 
 import math
 import os
@@ -13,6 +13,7 @@ import torch
 from lightning_fabric import Fabric
 from safetensors.torch import save as save_weights
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
 from psal.errors import UsageError
 from psal.training import checkpoint
@@ -32,6 +33,8 @@ class Settings:
         iterations: steps in all.
         batch: examples a step and process.
         learning_rate: of Adam.
+        average: steps over which the weights that are written are averaged, exponentially: with small batches those of
+            the last step alone are noisy.
         seed: of the weights, the examples and the searches.
         precision: of Fabric, as "32-true" or "bf16-mixed".
         device: "cpu" or "cuda".
@@ -41,6 +44,7 @@ class Settings:
     iterations: int
     batch: int = 1
     learning_rate: float = 1e-3
+    average: int = 1000
     seed: int = 0
     precision: str = "32-true"
     device: str = "cpu"
@@ -91,8 +95,10 @@ def train(
     if state is not None:
         network.load_state_dict(state["model"])
     model, optimizer = fabric.setup(network, torch.optim.Adam(network.parameters(), lr=settings.learning_rate))
+    average = AveragedModel(network, multi_avg_fn=_averaging(settings.average))
     if state is not None:
         optimizer.load_state_dict(state["optimizer"])
+        average.load_state_dict(state["average"])
     start = state["step"] if state else 0
     spent, since_row = (state["seconds"], state["since_row"]) if state else (0.0, [])
     loss_shown = state["loss"] if state else math.nan
@@ -104,26 +110,27 @@ def train(
                 out,
                 {
                     "step": step, "settings": described, "model": network.state_dict(),
-                    "optimizer": optimizer.state_dict(), "seconds": time.perf_counter() - begun,
-                    "since_row": since_row, "loss": loss_shown,
+                    "average": average.state_dict(), "optimizer": optimizer.state_dict(),
+                    "seconds": time.perf_counter() - begun, "since_row": since_row, "loss": loss_shown,
                 },
             )  # fmt: skip
 
     with Log(out, start) if fabric.is_global_zero else _Silent() as log:
         for step in range(start, settings.iterations):
             since_row.append(_step(fabric, task, model, optimizer, settings, step))
+            average.update_parameters(network)
             done = step + 1
             if done % settings.log_every == 0 or done == settings.iterations:
                 loss_shown = _mean_over_processes(fabric, sum(since_row) / len(since_row))
                 since_row = []
                 log.add(done, loss_shown, time.perf_counter() - begun)
             if done % settings.look_every == 0 or done == settings.iterations:
-                _look(fabric, task, network, out, done)
+                _look(fabric, task, average.module, out, done)
             if done % settings.checkpoint_every == 0 or done == settings.iterations:
                 keep(done)
             progress(done, loss_shown)
     if fabric.is_global_zero:
-        weights = {name: x.contiguous() for name, x in network.state_dict().items()}
+        weights = {name: x.contiguous() for name, x in average.module.state_dict().items()}
         write_whole(out / WEIGHTS, save_weights(weights, {name: str(value) for name, value in described.items()}))
     return Outcome(start, max(start, settings.iterations), loss_shown, task.complaints())
 
@@ -141,6 +148,18 @@ def _step(fabric: Fabric, task: Task, model: nn.Module, optimizer: Any, settings
     if not math.isfinite(value):
         raise RuntimeError(f"the loss is {value} in step {step + 1}: lower the learning rate")
     return value
+
+
+def _averaging(steps: int) -> Callable[[Any, Any, Tensor | int], None]:
+    """The plain mean of the first so many steps, then one that forgets: for :class:`AveragedModel`."""
+
+    @torch.no_grad()
+    def update(averaged: Any, current: Any, count: Tensor | int) -> None:
+        share = max(1 / steps, 1 / (int(count) + 1))
+        for mean, value in zip(averaged, current, strict=True):
+            mean.lerp_(value, share)
+
+    return update
 
 
 def _mean_over_processes(fabric: Fabric, value: float) -> float:
