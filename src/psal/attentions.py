@@ -8,7 +8,7 @@ from psal.baselines import FullAttention, LinearAttention, LocalAttention, Perfo
 from psal.errors import UsageError
 from psal.layers import PatchAttention
 
-PSAL, STRIDED = re.compile(r"psal([1-9]\d*)"), re.compile(r"full-stride([1-9]\d*)")
+PSAL, STRIDED, LOCAL = (re.compile(rf"{kind}([1-9]\d*)") for kind in ("psal", "full-stride", "local"))
 LABELS = {
     "full": "Full attention, sdpa",
     "full-chunked": "Full attention, chunked",
@@ -20,7 +20,7 @@ LABELS = {
     "reformer": "Reformer",
     "psal-aggregate": "PSAL Aggreg.",
 }
-KNOWN = f"{', '.join(LABELS)}, full-strideN, psalN (N neighbours)"
+KNOWN = f"{', '.join(LABELS)}, full-strideN, localN (a window of N), psalN (N neighbours)"
 
 
 def build_attention(
@@ -29,8 +29,9 @@ def build_attention(
     """A layer ``(query, key, value) -> output`` on ``(B, C, H, W)`` maps.
 
     Args:
-        name: "full" (by sdpa), "full-chunked", "full-materialized", "full-dot", "full-strideN" (of the keys), "local",
-            "linear", "performer", "reformer", "psalN" with N neighbours, or "psal-aggregate" with one.
+        name: "full" (by sdpa), "full-chunked", "full-materialized", "full-dot", "full-strideN" (of the keys), "local"
+            with a window of 50, "localN" with one of N, "linear", "performer", "reformer", "psalN" with N neighbours,
+            or "psal-aggregate" with one.
         channels: of query and key.
         patch_size: odd side of the patches.
         temperature: softmax temperature of those that compare by distance; the others have their authors'.
@@ -47,13 +48,15 @@ def build_attention(
         return PatchAttention(patch_size, int(match[1]), temperature=temperature, seed=seed)
     if match := STRIDED.fullmatch(name):
         return FullAttention(patch_size, stride=int(match[1]), temperature=temperature)
+    if match := LOCAL.fullmatch(name):
+        return LocalAttention(patch_size, window=int(match[1]), temperature=temperature)
     match name:
         case "full":
             return FullAttention(patch_size, temperature=temperature)
         case "full-chunked" | "full-materialized":
             return FullAttention(patch_size, temperature=temperature, method=name.removeprefix("full-"))
         case "full-dot":
-            return FullAttention(patch_size, similarity="dot", temperature=temperature)
+            return FullAttention(patch_size, similarity="dot", temperature=temperature, method="chunked")
         case "local":
             return LocalAttention(patch_size, temperature=temperature)
         case "linear":
@@ -81,6 +84,8 @@ def label(name: str) -> str:
         return f"PSAL {match[1]}"
     if match := STRIDED.fullmatch(name):
         return f"Full attention, stride {match[1]}"
+    if match := LOCAL.fullmatch(name):
+        return f"Local attention, window {match[1]}"
     return LABELS[name]
 
 
@@ -90,5 +95,5 @@ def check_name(name: str) -> None:
     Raises:
         UsageError: if not.
     """
-    if name not in LABELS and not PSAL.fullmatch(name) and not STRIDED.fullmatch(name):
+    if name not in LABELS and not any(kind.fullmatch(name) for kind in (PSAL, STRIDED, LOCAL)):
         raise UsageError(f"there is no attention named {name!r}: choose from {KNOWN}")
