@@ -8,14 +8,15 @@ from torch import Tensor, nn
 from psal.luminance import BLUE, GREEN, RED
 
 CHANNELS = 16
-LIKENESS = 0.5  # of the key's first filters to the query's: enough for matches that are better than grey
+NORM = math.sqrt(CHANNELS / 3)  # of all first filters of the query, and of the key: torch's own
+LIKENESS = 0.8  # of the key's first filters to the query's: enough for matches that training can start from
 
 
 class Colorizer(nn.Module):
     """Query of the grey picture, key and value of the reference, attention, and colours added to the grey.
 
-    A new network adds the chroma of what its attention finds. Its key's filters are half like the query's: from filters
-    that have nothing in common training never finds out what to compare, and picks one neutral colour for all pixels.
+    A new network adds the chroma of what its attention finds, and its key's filters are partly the query's. From filters
+    that have nothing in common, training never finds out what to compare, and picks one neutral colour for all pixels.
 
     Args:
         attention: any layer ``(query, key, value) -> output`` on ``(B, 16, H, W)`` maps, of psal or psal.baselines.
@@ -47,8 +48,11 @@ class Colorizer(nn.Module):
     def _start_comparing(self) -> None:
         """Key filters that are partly the query's on luma; mid-grey is 0 in both, so that they lie about one centre."""
         luma = torch.tensor([RED, GREEN, BLUE]).view(1, 3, 1, 1)
-        own = math.sqrt(1 - LIKENESS**2)
-        self.key.weight.mul_(own).add_(LIKENESS * luma * self.query.weight)
+        nn.init.orthogonal_(self.query.weight)  # so that no filter, the mean least of all, counts twice or not at all
+        nn.init.orthogonal_(self.key.weight)
+        for layer in (self.query, self.key):
+            layer.weight.mul_(NORM / layer.weight.norm())
+        self.key.weight.mul_(math.sqrt(1 - LIKENESS**2)).add_(LIKENESS * luma * self.query.weight)
         for layer in (self.query, self.key):
             layer.bias.copy_(-0.5 * layer.weight.sum((1, 2, 3)))  # type: ignore[union-attr]
 
