@@ -91,7 +91,8 @@ def evaluate_colorize(
         from psal.attentions import build_attention
         from psal.models.colorizer import CHANNELS
         from psal.swap import swap_attention_
-        from psal.training.colorize import PATCH_SIZE, errors_on_val, load_colorizer
+        from psal.trained import PATCH_SIZE, load_colorizer
+        from psal.training.colorize import errors_on_val
         from psal.training.loop import WEIGHTS
 
         if threads is not None:

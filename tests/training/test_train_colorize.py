@@ -64,6 +64,16 @@ def test_a_run_that_goes_on_ends_with_the_same_bits(davis: Path, tmp_path: Path)
         assert picture.size == (4 * SIZE, 2 * SIZE)
 
 
+def test_the_weights_written_are_the_mean_of_the_first_steps(davis: Path, tmp_path: Path) -> None:
+    steps = []
+    for count in (1, 2, 3):
+        assert train(davis, tmp_path / str(count), "--iterations", count, "--average", 1).returncode == 0
+        steps.append(weights(tmp_path / str(count)))
+    assert train(davis, tmp_path / "mean", "--iterations", 3).returncode == 0
+    for name, found in weights(tmp_path / "mean").items():
+        assert_close(found, torch.stack([step[name] for step in steps]).mean(0))
+
+
 def test_training_lowers_the_loss(davis: Path, tmp_path: Path) -> None:
     done = train(davis, tmp_path / "run", "--iterations", 150, "--learning-rate", 0.01)
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,22 +1,17 @@
 """Guided colorization: the colours of a grey frame from another frame of its video."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 from PIL import Image
-from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from psal.attentions import build_attention
 from psal.data import davis
-from psal.errors import UsageError
 from psal.luminance import luminance
-from psal.models import Colorizer
-from psal.models.colorizer import CHANNELS
+from psal.trained import PATCH_SIZE, build_colorizer
 
-PATCH_SIZE = 7
 DISTANCES = (1, 3, 5, 10)  # frames between a test picture and its references, before and after
 LOOK_DISTANCE = 5  # frames between a picture that is looked at and its reference
 
@@ -68,11 +63,6 @@ class ColorizeTask:
         return list(self._pairs.broken.values())
 
 
-def build_colorizer(attention: str) -> nn.Module:
-    """The network around a layer of that name."""
-    return Colorizer(build_attention(attention, channels=CHANNELS, patch_size=PATCH_SIZE))
-
-
 def grey_of(picture: Tensor) -> Tensor:
     """Luma ``(B, 1, H, W)`` of RGB ``(B, 3, H, W)``."""
     return torch.stack([luminance(x) for x in picture])
@@ -88,26 +78,7 @@ def _load(pair: davis.Pair, size: int) -> tuple[Tensor, Tensor]:
     return davis.load_square(pair.frame, size)[None], davis.load_square(pair.reference, size)[None]
 
 
-def load_colorizer(weights: Path) -> tuple[nn.Module, dict[str, str]]:
-    """The network of a run's weights, and what it was trained with.
-
-    Raises:
-        UsageError: if the file is not the weights of such a network.
-    """
-    try:
-        with safe_open(weights, "pt") as file:
-            settings = dict(file.metadata() or {})
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is not a dict
-    except (OSError, SafetensorError) as error:
-        raise UsageError(f"{weights} cannot be read as weights: {error}") from None
-    if settings.get("task") != ColorizeTask.name:
-        raise UsageError(f"{weights} was not written by psal train colorize")
-    network = build_colorizer(settings["attention"])
-    network.load_state_dict(tensors)
-    return network.eval(), settings
-
-
-def errors_on_val(network: nn.Module, data: Path, size: int) -> dict[int, list[float]]:
+def errors_on_val(network: Callable[[Tensor, Tensor], Tensor], data: Path, size: int) -> dict[int, list[float]]:
     """Errors on the middle frames of the val split, by the distances of references that there are.
 
     Raises:
