@@ -167,8 +167,11 @@ def test_networks_are_trained_tested_and_tabulated(tmp_path: Path, davis: Path, 
     done = bench(*options, *folders)
     assert (done.returncode, done.stderr) == (0, "")
     measured = cells(tmp_path / "results", "colorization_similarity")
-    assert set(measured) == {"full full 0", "full cost", "full-dot full-dot 0", "full-dot cost"}
-    assert set(measured["full full 0"]["by_distance"]) == {"1", "3", "5", "10"}
+    assert set(measured) == {
+        "grey", "full-dot full-dot 0", "full-dot cost",
+        "full-materialized full-materialized 0", "full-materialized cost",
+    }  # fmt: skip
+    assert set(measured["full-materialized full-materialized 0"]["by_distance"]) == {"1", "3", "5", "10"}
     assert re.search(r"\| Full attention, dot product \| Full attention, dot product \| 0\.\d+ \|", done.stdout)
     assert is_picture(tmp_path / "results" / "colorization_similarity.png")
     assert is_picture(tmp_path / "results" / "colorization_similarity_strip.png")
