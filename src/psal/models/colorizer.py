@@ -15,8 +15,8 @@ LIKENESS = 0.8  # of the key's first filters to the query's: enough for matches 
 class Colorizer(nn.Module):
     """Query of the grey picture, key and value of the reference, attention, and colours added to the grey.
 
-    A new network adds the chroma of what its attention finds, and its key's filters are partly the query's. From filters
-    that have nothing in common, training never finds out what to compare, and picks one neutral colour for all pixels.
+    A new network adds the chroma of what its attention finds, and its key's filters are partly the query's: training
+    that starts from unlike filters never finds out what to compare, and picks one neutral colour for all pixels.
 
     Args:
         attention: any layer ``(query, key, value) -> output`` on ``(B, 16, H, W)`` maps, of psal or psal.baselines.
