@@ -67,7 +67,8 @@ def train_colorize(
         if outcome.complaints:
             complain(f"{len(outcome.complaints)} frames were left out", prefix="warning: ")
         begun = f", {outcome.resumed_from} of them before" if outcome.resumed_from else ""
-        say(f"{outcome.steps} steps{begun}, loss {outcome.loss:.5f}; written to {out}")
+        pace = f", {outcome.seconds_a_step:.3g} s a step" if outcome.steps > outcome.resumed_from else ""
+        say(f"{outcome.steps} steps{begun}, loss {outcome.loss:.5f}{pace}; written to {out}")
 
 
 @evaluate.command("colorize")

@@ -52,8 +52,8 @@ TABLES = {
     "neighbors": Table(
         "Table 4: PSAL with more neighbours, and with aggregation",
         _same("psal1", "psal3", "psal7", "psal15", "psal31", "psal-aggregate"),
-        size=128,
-        iterations=1500,
+        size=64,
+        iterations=3000,
         paper={
             ("psal1", "psal1"): 0.00832, ("psal3", "psal3"): 0.00228, ("psal7", "psal7"): 0.00234,
             ("psal15", "psal15"): 0.00237, ("psal31", "psal31"): 0.00232,

@@ -55,11 +55,19 @@ class Settings:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run: steps done before it and by now, the last logged loss, and complaints about files."""
+    """What came of a run.
+
+    Attributes:
+        resumed_from, steps: done before it, and by now.
+        loss: the last that was logged.
+        seconds_a_step: mean time of a step in this run; not a number if it had none.
+        complaints: a line for each file that could not be used.
+    """
 
     resumed_from: int
     steps: int
     loss: float
+    seconds_a_step: float
     complaints: list[str]
 
 
@@ -132,7 +140,9 @@ def train(
     if fabric.is_global_zero:
         weights = {name: x.contiguous() for name, x in average.module.state_dict().items()}
         write_whole(out / WEIGHTS, save_weights(weights, {name: str(value) for name, value in described.items()}))
-    return Outcome(start, max(start, settings.iterations), loss_shown, task.complaints())
+    done = max(start, settings.iterations)
+    seconds = (time.perf_counter() - begun - spent) / (done - start) if done > start else math.nan
+    return Outcome(start, done, loss_shown, seconds, task.complaints())
 
 
 def _step(fabric: Fabric, task: Task, model: nn.Module, optimizer: Any, settings: Settings, step: int) -> float:
