@@ -9,7 +9,7 @@ from psal.luminance import BLUE, GREEN, RED
 
 CHANNELS = 16
 NORM = math.sqrt(CHANNELS / 3)  # of all first filters of the query, and of the key: torch's own
-LIKENESS = 0.8  # of the key's first filters to the query's: enough for matches that training can start from
+LIKENESS = 0.6  # of the key's first filters to the query's: enough for matches that training can start from
 
 
 class Colorizer(nn.Module):
