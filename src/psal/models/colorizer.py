@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from psal.luminance import BLUE, GREEN, RED
 
 CHANNELS = 16
-NORM = math.sqrt(CHANNELS / 3)  # of all first filters of the query, and of the key: torch's own
+NORM = 2 * math.sqrt(CHANNELS / 3)  # of the first filters of query and key: with less, all keys look alike
 LIKENESS = 0.6  # of the key's first filters to the query's: enough for matches that training can start from
 
 
