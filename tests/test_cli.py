@@ -109,10 +109,11 @@ def test_the_same_seed_gives_the_same_file(pair: tuple[Path, Path], tmp_path: Pa
     assert (tmp_path / "one.png").read_bytes() == (tmp_path / "two.png").read_bytes()
 
 
-def test_colorize_writes_a_colour_picture(tmp_path: Path, run_here: Run) -> None:
+@pytest.mark.parametrize("model", [(), ("--model", "network")])
+def test_colorize_writes_a_colour_picture(model: tuple[str, ...], tmp_path: Path, run_here: Run) -> None:
     grey = save(tmp_path / "grey.png", photo().mean(2).astype(np.uint8))
     reference = save(tmp_path / "reference.png", photo())
-    done = run_here("colorize", grey, reference, "-o", tmp_path / "out.png")
+    done = run_here("colorize", grey, reference, "-o", tmp_path / "out.png", *model)
     assert (done.returncode, done.stderr) == (0, "")
     assert load(tmp_path / "out.png").shape == (HEIGHT, WIDTH, 3)
 
@@ -327,6 +328,13 @@ def test_a_number_out_of_range_is_refused_with_the_limit(
     assert (done.returncode, done.stdout) == (2, "")
     assert f"Invalid value for '{option}': {words}" in done.stderr
     assert psal.cli.LARGEST_SCALE == psal.editing.upscale.LARGEST_SCALE
+
+
+def test_an_unknown_model_of_colours_is_refused(pair: tuple[Path, Path], run_here: Run) -> None:
+    done = run_here("colorize", pair[0], pair[0], "-o", pair[0].with_name("out.png"), "--model", "magic")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "Invalid value for '--model': magic is not a model: give patches or network" in done.stderr
+    assert psal.cli.COLOR_MODELS == psal.editing.colorize.MODELS
 
 
 def test_what_a_format_cannot_hold_is_refused_before_the_work(tmp_path: Path, run_here: Run) -> None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from psal.editing.files import PictureFile
     from psal.editing.folder_run import Job
 
-LARGEST_SCALE = 4  # that of upscale, which is not imported for --help alone
+LARGEST_SCALE = 4  # that of upscale, and the models of colorize, which are not imported for --help alone
+COLOR_MODELS = ("patches", "network")
 
 app = typer.Typer(
     add_completion=False,
@@ -60,6 +61,12 @@ def _threads(text: str) -> int:
     if threads < 1:
         raise typer.BadParameter(f"{threads} cores cannot do anything: give 1 or more")
     return threads
+
+
+def _model(name: str) -> str:
+    if name not in COLOR_MODELS:
+        raise typer.BadParameter(f"{name} is not a model: give {' or '.join(COLOR_MODELS)}")
+    return name
 
 
 def _scale(text: str) -> float:
@@ -142,6 +149,9 @@ def colorize(
     photo: Photo,
     reference: Reference,
     out: Out,
+    model: Annotated[
+        str, typer.Option(callback=_model, help="patches (from coarse to fine), or network (the paper's, trained)")
+    ] = "patches",
     seed: Seed = 0,
     threads: Threads = None,
     overwrite: Overwrite = False,
@@ -152,7 +162,7 @@ def colorize(
     def edit(_: "Job", pixels: Any, reference_pixels: Any, progress: Callable[[float], None]) -> Edited:
         from psal.editing.colorize import colorize
 
-        return Edited(colorize(pixels, reference_pixels, seed=seed, progress=progress))
+        return Edited(colorize(pixels, reference_pixels, model=model, seed=seed, progress=progress))
 
     _run(edit, photo, reference, "reference", out, threads=threads, overwrite=overwrite, compare=compare)
 

@@ -183,3 +183,28 @@ def test_errors_name_the_argument() -> None:
         psal.colorize(3, torch.rand(3, 20, 20))  # type: ignore[arg-type]
     with pytest.raises(TypeError, match=re.escape("seed must be an int")):
         psal.colorize(torch.rand(1, 20, 20), torch.rand(3, 20, 20), seed=0.5)  # type: ignore[arg-type]
+
+
+def test_the_network_brings_most_of_the_colour() -> None:
+    truth = scene()
+    assert chroma_error(psal.colorize(luma(truth), truth, model="network", seed=0), truth) < 0.3
+
+
+@pytest.mark.parametrize(("image", "reference"), [((7, 5), (9, 30)), ((300, 531), (270, 601)), ((1, 1), (2, 3))])
+def test_the_network_keeps_luminance_at_any_size(image: tuple[int, int], reference: tuple[int, int]) -> None:
+    grey = torch.rand(1, *image)
+    colored = psal.colorize(grey, torch.rand(3, *reference), model="network", seed=0)
+    assert colored.shape == (3, *image)
+    torch.testing.assert_close(luma(colored), grey, rtol=0, atol=1e-5)
+
+
+def test_the_network_gives_the_same_picture_for_the_same_seed() -> None:
+    grey, reference = torch.rand(1, 61, 47), torch.rand(3, 50, 53)
+    first, again, other = (psal.colorize(grey, reference, model="network", seed=seed) for seed in (3, 3, 4))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+
+
+def test_an_unknown_model_is_named() -> None:
+    with pytest.raises(ValueError, match="model must be one of 'patches', 'network', got 'magic'"):
+        psal.colorize(torch.rand(1, 9, 9), torch.rand(3, 9, 9), model="magic")

@@ -10,8 +10,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from psal.arguments import check_seed
+from psal.arguments import check_seed, check_word
 from psal.editing.guided_upsampling import upsample_guided
+from psal.editing.network_colors import find_chroma_by_network
 from psal.editing.pictures import Image, Progress, open_picture
 from psal.editing.resizing import halve
 from psal.editing.tone_curve import apply_curve, candidate_curves
@@ -19,6 +20,7 @@ from psal.functional import aggregate, patch_match
 from psal.luminance import chroma, join, luminance
 from psal.ops.random import add_to_seed, draw_seed
 
+MODELS = ("patches", "network")
 PATCH = 9
 NEIGHBORS = 3
 MOST_PIXELS = 3 * 2**20  # that are matched: chroma is smoother than luminance, and the memory goes with them
@@ -35,7 +37,14 @@ SURROUNDINGS = 2.0  # standard deviation, in pixels, of the window of means and 
 NOISE = 0.05  # deviation below which contrast is not normalised
 
 
-def colorize(image: Image, reference: Image, *, seed: int | None = None, progress: Progress | None = None) -> Any:
+def colorize(
+    image: Image,
+    reference: Image,
+    *,
+    model: str = "patches",
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Any:
     """Give a picture the colours of a reference that shows something similar.
 
     The luminance, Y = 0.299 R + 0.587 G + 0.114 B of the values as they are stored, stays as it was: for 8-bit
@@ -45,6 +54,8 @@ def colorize(image: Image, reference: Image, *, seed: int | None = None, progres
         image: grey, or a colour picture of which the luminance is used; a path, a Pillow image, an array or a
             tensor.
         reference: a colour picture, of any of these kinds. Its alpha is not looked at.
+        model: how matches are found: "patches" compares luminance from coarse to fine, "network" is the paper's trained
+            network. On video frames the first has the lower error.
         seed: of the search; None draws one from torch's generator.
         progress: called with the share that is done, 0..1.
 
@@ -58,11 +69,13 @@ def colorize(image: Image, reference: Image, *, seed: int | None = None, progres
     torch.Size([3, 20, 30])
     """
     check_seed(seed)
+    check_word("model", model, MODELS)
     picture, colors = open_picture(image), open_picture(reference, "reference").color
     if len(colors) == 1:
         raise ValueError("reference must be a colour picture, got a grey one")
     luma = luminance(picture.color)
-    return picture.give_back(join(luma, find_chroma(luma, colors, int(draw_seed(seed)), progress)))
+    find = find_chroma if model == "patches" else find_chroma_by_network
+    return picture.give_back(join(luma, find(luma, colors, int(draw_seed(seed)), progress)))
 
 
 def find_chroma(luma: Tensor, reference: Tensor, seed: int, progress: Progress | None = None) -> Tensor:

@@ -1,0 +1,41 @@
+"""Colours by the trained network, at the size that it was trained at."""
+
+import torch
+from torch import Tensor
+
+from psal.editing.guided_upsampling import upsample_guided
+from psal.editing.pictures import Progress
+from psal.editing.resizing import halve
+from psal.luminance import chroma
+from psal.trained import load_colorizer
+
+
+def find_chroma_by_network(luma: Tensor, reference: Tensor, seed: int, progress: Progress | None = None) -> Tensor:
+    """The chroma that a picture would have in the reference's colours.
+
+    Args:
+        luma: ``[1, H, W]``, 0..1.
+        reference: ``[3, h, w]``, 0..1.
+        seed: of the search.
+        progress: called with the share that is done.
+
+    Returns:
+        ``[2, H, W]``
+    """
+    network, settings = load_colorizer(seed=seed)
+    small, colors = (_halve_to(int(settings["size"]), x) for x in (luma, reference))
+    with torch.no_grad():
+        colored = network(small[None], colors[None])[0]
+    if progress:
+        progress(0.9)
+    out = upsample_guided(chroma(colored), small, luma)
+    if progress:
+        progress(1.0)
+    return out
+
+
+def _halve_to(size: int, x: Tensor) -> Tensor:
+    """A map ``[C, H, W]`` halved until its shorter side is no longer than that."""
+    while min(x.shape[1:]) > size:
+        x = halve(x)
+    return x
