@@ -206,18 +206,24 @@ def colour(bench: Bench) -> None:
     davis = bench.data / "DAVIS"
     lines = (davis / "ImageSets/2016/val.txt").read_text().split()
     names = sorted({Path(line).parent.name for line in lines if line.endswith(".jpg")} or set(lines))
-    before, after = [], []
+    before: list[float] = []
+    after: dict[str, list[float]] = {"patches": [], "network": []}
     for name in tqdm([n for n in names if (davis / "JPEGImages/480p" / n).is_dir()], desc="DAVIS", disable=None):
         paths = bench.pictures(f"DAVIS/JPEGImages/480p/{name}")
         for first, second in zip(paths[::APART], paths[APART::APART], strict=False):
             reference, truth = load(first), load(second)
             grey = np.asarray(Image.fromarray(truth).convert("L"))
-            coloured = psal.colorize(grey, reference, seed=SEED)
             before.append(mean_square_error(np.repeat(grey[..., None], 3, 2), truth))
-            after.append(mean_square_error(coloured, truth))
-    ratios = [b / a for a, b in zip(after, before, strict=True)]
-    target = Target("colorize, DAVIS: times below the grey picture's error", 3, 6, more_is_better=True)
-    bench.add(target, float(np.mean(before) / np.mean(after)), min(ratios), max(ratios))
+            for model, errors in after.items():
+                coloured = psal.colorize(grey, reference, model=model, seed=SEED)
+                errors.append(mean_square_error(coloured, truth))
+    targets = {
+        "patches": Target("colorize, DAVIS: times below the grey picture's error", 3, 6, more_is_better=True),
+        "network": Target('the same with `model="network"`'),
+    }
+    for model, target in targets.items():
+        ratios = [b / a for a, b in zip(after[model], before, strict=True)]
+        bench.add(target, float(np.mean(before) / np.mean(after[model])), min(ratios), max(ratios))
 
 
 def mean_square_error(a: Pixels, b: Pixels) -> float:
