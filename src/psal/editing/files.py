@@ -106,12 +106,13 @@ class PictureFile:
         return {name: value for name, value in found.items() if value is not None}
 
 
-def read_picture_file(path: str | os.PathLike[str]) -> PictureFile:
+def read_picture_file(path: str | os.PathLike[str], most_pixels: int = MOST_PIXELS) -> PictureFile:
     """Read a picture.
 
     Args:
         path: PNG, JPEG, TIFF, WebP, BMP or GIF; grey or RGB, with or without alpha, 8 or 16 bit. A palette becomes
             RGB or RGBA.
+        most_pixels: one that has more is refused before it is decoded.
 
     Raises:
         OSError: if there is no such file or it cannot be read.
@@ -129,7 +130,7 @@ def read_picture_file(path: str | os.PathLike[str]) -> PictureFile:
         with _large_pictures(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what Pillow has to say of a broken tag helps nobody
             image = Image.open(io.BytesIO(content), formats=READ_FORMATS)
-            return _read(image, content, str(path))
+            return _read(image, content, str(path), most_pixels)
     except UnidentifiedImageError:
         if number_type := sixteen_bit.tiff_number_type(content):
             raise ValueError(f"{path} has {number_type} pixels: {OTHER_DEPTH}") from None
@@ -212,11 +213,11 @@ class _UnusableError(ValueError):
     """A sound picture of a kind that is not taken; its message is fit for people."""
 
 
-def _read(image: Image.Image, content: bytes, name: str) -> PictureFile:
-    if image.width * image.height > MOST_PIXELS:
+def _read(image: Image.Image, content: bytes, name: str, most_pixels: int) -> PictureFile:
+    if image.width * image.height > most_pixels:
         raise _UnusableError(
             f"{name} has {image.width * image.height / 1e6:.0f} megapixels, of which at most "
-            f"{MOST_PIXELS / 1e6:.0f} can be used: make it smaller"
+            f"{most_pixels / 1e6:.0f} can be used: make it smaller"
         )
     _check_frames(image, name)
     try:
