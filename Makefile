@@ -1,5 +1,5 @@
 # Every target sets up what it needs in .venv. Nothing outside this folder is touched, except that root on
-# Debian gets a missing C++ compiler from apt-get.
+# Debian gets a missing C++ compiler, and chromium for the tests of the page, from apt-get.
 
 PYTHON ?= python3
 CXX ?= g++
@@ -15,6 +15,7 @@ SAY := @printf '\n== %s\n'
 TORCH_STAMP := $(VENV)/.torch-installed
 PACKAGE_STAMP := $(VENV)/.package-installed
 BENCH_STAMP := $(VENV)/.bench-installed
+CHROMIUM := /usr/bin/chromium
 KERNEL := src/psal/_C.abi3.so
 SOURCES := $(wildcard csrc/*.cpp csrc/*.h)
 SANITIZED := build/sanitize
@@ -32,11 +33,11 @@ demo: $(KERNEL)  ## fill, colour, rebuild and enlarge the sample pictures; they 
 	$(SAY) "demo"
 	@$(BIN)/python -m psal.demo --out demo
 
-test: lint  ## lint, and all tests but the slow ones
+test: lint $(CHROMIUM)  ## lint, and all tests but the slow ones
 	$(SAY) "tests"
 	$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_ARGS)
 
-test-all: lint sanitize  ## lint, all tests, and those of the kernel under the sanitizers
+test-all: lint sanitize $(CHROMIUM)  ## lint, all tests, and those of the kernel under the sanitizers
 	$(SAY) "all tests"
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
 
@@ -62,7 +63,7 @@ sanitize: $(KERNEL)  ## the tests with a kernel under AddressSanitizer and UBSan
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	$(BIN)/python -m pytest -q tests -m "not slow" -k "not compile and not export" \
-		--ignore=tests/experiments --ignore=tests/training --ignore=tests/test_cli.py
+		--ignore=tests/app --ignore=tests/experiments --ignore=tests/training --ignore=tests/test_cli.py
 
 clean:  ## remove what was built; .venv stays
 	rm -rf build dist demo src/*.egg-info $(KERNEL) .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -92,6 +93,11 @@ $(KERNEL): $(PACKAGE_STAMP) $(SOURCES)
 	@if [ -z "$(filter $(PACKAGE_STAMP),$?)" ] || [ ! -e $@ ]; then \
 		printf '\n== %s\n' "compiling the kernel"; $(BIN)/python setup.py --quiet build_ext --inplace; fi
 	@touch $@
+
+$(CHROMIUM):
+	@{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && echo "== installing chromium" && \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq chromium >/dev/null; } || \
+		{ echo "the tests of psal app need $(CHROMIUM): on Debian, apt-get install chromium" >&2; exit 1; }
 
 # psal itself is there already, so that pip only adds the extra's packages.
 $(BENCH_STAMP): $(PACKAGE_STAMP)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 try:
     import typer
 
+    from psal.cli_app import app as app_command
     from psal.cli_bench import bench
     from psal.cli_train import evaluate, train
     from psal.console import FAILED, complain, errors_as_messages, progress_bar, say
@@ -33,6 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Edit photographs with patches of the photograph itself or of another one; measure and train the attention.",
 )
+app.command("app")(app_command)
 app.add_typer(bench, name="bench")
 app.add_typer(train, name="train")
 app.add_typer(evaluate, name="eval")

@@ -1,0 +1,227 @@
+"""Between the page and the workers: takes what a visitor gives, has it done, and says what there is to say."""
+
+import base64
+import binascii
+import contextlib
+import html
+import math
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+
+from psal.app.guard import FILE
+from psal.app.visitors import UnknownVisitorError, Visitor, Visitors
+from psal.app.workers import StoppedError, Workers
+from psal.arguments import check_seed
+from psal.errors import UsageError, describe
+
+PNG_ADDRESS = "data:image/png;base64,"
+Value = dict[str, Any]  # of a component that shows a picture: where it is, and what it is called
+
+
+class Desk:
+    """What the tabs share.
+
+    Args:
+        visitors: who is there.
+        workers: who does the work.
+        samples: folder for the sample pictures, which are written to it by and by.
+    """
+
+    def __init__(self, visitors: Visitors, workers: Workers, samples: Path) -> None:
+        self._visitors, self._workers, self._folder = visitors, workers, samples
+        self._samples: dict[str, dict[str, str]] = {}
+        self._written = threading.Lock()
+        threading.Thread(target=self._write_samples, daemon=True).start()
+
+    def visitor(self, request: gr.Request) -> Visitor:
+        """Who asks."""
+        return self._visitors.on_page(request.session_hash)
+
+    def open(self, value: Any, request: gr.Request) -> Value:
+        """Look at a picture that was dropped; returns it with its size and a preview."""
+        visitor = self.visitor(request)
+        path, name = given_path(value, visitor, "a picture"), given_name(value)
+        opened = self._workers.run("open_file", {"path": path, "folder": str(visitor.new_folder())})
+        return shown(opened, name)
+
+    def open_mask(self, value: Any, photo: Any, request: gr.Request) -> Value:
+        """Look at a mask that was dropped for a photo."""
+        visitor = self.visitor(request)
+        path, name = given_path(value, visitor, "a mask"), given_name(value)
+        photo_path = given_path(photo, visitor, "a photograph")
+        arguments = {"path": path, "photo": photo_path, "folder": str(visitor.new_folder())}
+        return shown(self._workers.run("open_mask_file", arguments), name)
+
+    def sample(self, edit: str, role: str, request: gr.Request) -> Value:
+        """A sample picture as if it had been dropped; not looked at yet."""
+        with self._written:
+            source = Path(self._samples[edit][role])
+        path = self.visitor(request).new_folder() / source.name
+        shutil.copyfile(source, path)
+        return {"path": str(path), "name": source.name}
+
+    def work(
+        self, task: str, arguments: dict[str, Any], words: str, progress: gr.Progress, request: gr.Request
+    ) -> dict[str, Any]:
+        """Have an edit done, as the visitor's only one, with a bar that tells the time left.
+
+        Returns:
+            What the task returns, and the ``seconds`` that it took.
+        """
+        visitor = self.visitor(request)
+        start = time.perf_counter()
+
+        def report(share: float) -> None:
+            passed = time.perf_counter() - start
+            progress(share, desc=f"{words}: about {duration(passed * (1 - share) / share)} left")
+
+        with visitor.job() as stop:
+            progress(0, desc=words)
+            folder = visitor.new_folder()
+            try:
+                done = self._workers.run(task, arguments | {"folder": str(folder)}, report, stop)
+            except BaseException as error:
+                shutil.rmtree(folder, ignore_errors=True)
+                if isinstance(error, StoppedError):
+                    passed = duration(time.perf_counter() - start)
+                    raise StoppedError(f"stopped after {passed}") from None
+                raise
+        return done | {"seconds": time.perf_counter() - start}
+
+    def quick(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Have something done that takes no time to speak of."""
+        return self._workers.run(task, arguments)
+
+    def stop(self, request: gr.Request) -> str:
+        """Stop the visitor's job, if there is one; returns what to say."""
+        running = self.visitor(request).stop
+        if running is not None:
+            running.set()
+        return said("stopped")
+
+    def _write_samples(self) -> None:
+        with self._written:
+            self._folder.mkdir()
+            with contextlib.suppress(StoppedError):  # the server ends
+                self._samples = self._workers.run("write_samples", {"folder": str(self._folder)})
+
+
+def attempt(handler: Callable[..., Any], outputs: int) -> Callable[..., Any]:
+    """A handler whose first output is the message line, and which says there what goes wrong.
+
+    Args:
+        handler: takes the inputs and the request, returns all outputs.
+        outputs: how many it returns.
+    """
+
+    def call(*inputs: Any) -> Any:
+        try:
+            return handler(*inputs)
+        except UnknownVisitorError:
+            line = "this page is no longer known here: load it again"
+        except Exception as error:  # a stack trace helps nobody who looks at a page
+            line = str(error) if isinstance(error, StoppedError) else describe(error)
+            if isinstance(error, StoppedError):
+                return [said(line or "stopped"), *[gr.skip()] * (outputs - 1)]
+        return [complaint(line), *[gr.skip()] * (outputs - 1)]
+
+    return call
+
+
+def said(line: str) -> str:
+    """A message as HTML."""
+    return f'<p class="said">{html.escape(sentence(line))}</p>'
+
+
+def complaint(line: str) -> str:
+    """What went wrong, as HTML."""
+    return f'<p class="complaint" role="alert">{html.escape(sentence(line))}</p>'
+
+
+def sentence(line: str) -> str:
+    """Begins large, ends with a full stop.
+
+    >>> sentence("the mask is empty")
+    'The mask is empty.'
+    """
+    return f"{line[:1].upper()}{line[1:]}{'' if line.endswith(('.', '!', '?')) or not line else '.'}"
+
+
+def duration(seconds: float) -> str:
+    """A time for people.
+
+    >>> duration(0.314), duration(12.3), duration(200)
+    ('0.31 s', '12 s', '3 min 20 s')
+    """
+    if seconds < 10:
+        return f"{seconds:.2g} s"
+    return f"{seconds:.0f} s" if seconds < 60 else f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+
+
+def shown(opened: dict[str, Any], name: str) -> Value:
+    """A picture as the page's components take it."""
+    return opened | {"name": name, "preview": address(opened["preview"])}
+
+
+def address(path: str) -> str:
+    """Where the page finds a visitor's file."""
+    return f"{FILE}{path}"
+
+
+def given_path(value: Any, visitor: Visitor, what: str) -> str:
+    """The file of a picture that the page sends back.
+
+    Raises:
+        UsageError: if none was given, or it is not the visitor's.
+    """
+    path = value.get("path") if isinstance(value, dict) else None
+    if not isinstance(path, str):
+        raise UsageError(f"give {what} first: drop it on its field, or try the sample")
+    if not visitor.owns(path):
+        raise UsageError(f"give {what} again: its file is no longer here")
+    return path
+
+
+def given_name(value: Any) -> str:
+    """What the visitor calls a picture."""
+    return Path(str(value.get("name") or value["path"])).name
+
+
+def given_seed(value: Any) -> int:
+    """A whole number.
+
+    Raises:
+        UsageError: if it is none that is taken.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value != int(value):
+        raise UsageError(f"the seed must be a whole number, got {value!r}")
+    try:
+        check_seed(int(value))
+    except ValueError as error:
+        raise UsageError(str(error)) from None
+    return int(value)
+
+
+def keep_painted(painted: Any, visitor: Visitor) -> str | None:
+    """Write what the page painted to a file of the visitor's; None if nothing was painted.
+
+    Raises:
+        UsageError: if it is not a PNG as pages send them.
+    """
+    if not painted:
+        return None
+    try:
+        if not isinstance(painted, str) or not painted.startswith(PNG_ADDRESS):
+            raise ValueError
+        content = base64.b64decode(painted.removeprefix(PNG_ADDRESS), validate=True)
+    except (ValueError, binascii.Error):
+        raise UsageError("what was painted did not arrive: load the page again") from None
+    path = visitor.new_folder() / "painted.png"
+    path.write_bytes(content)
+    return str(path)
