@@ -5,6 +5,7 @@ import binascii
 import contextlib
 import html
 import math
+import re
 import shutil
 import threading
 import time
@@ -141,7 +142,9 @@ def said(line: str) -> str:
 
 def complaint(line: str) -> str:
     """What went wrong, as HTML."""
-    return f'<p class="complaint" role="alert">{html.escape(sentence(line))}</p>'
+    named = re.match(r"[^:]+\.\w+ (is|has|cannot) ", line)  # begins with a file's name, which stays as it is
+    whole = line + "." if named else sentence(line)
+    return f'<p class="complaint" role="alert">{html.escape(whole)}</p>'
 
 
 def sentence(line: str) -> str:

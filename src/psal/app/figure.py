@@ -63,10 +63,10 @@ def _mark_places(image: Image.Image, places: "list[Place]", scale: int, left: in
 
 
 def _mark(image: Image.Image, center: tuple[float, float], radius: float, color: str) -> None:
-    """A ring, with a dark one around it to be seen on any ground."""
+    """A ring between a white and a black one, to be seen on any ground."""
     pen = ImageDraw.Draw(image)
     x, y = center
-    for grown, fill, width in ((1.5, "black", 4), (0.5, color, 2)):
+    for grown, fill, width in ((2.5, "black", 5), (1.5, "white", 4), (0.5, color, 2)):
         reach = radius + grown
         pen.ellipse((x - reach, y - reach, x + reach, y + reach), outline=fill, width=width)
 

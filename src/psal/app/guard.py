@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 API = "/gradio_api/"
 PUBLIC = re.compile(r"/(assets/.*|static/.*|theme\.css|favicon\.ico|manifest\.json|robots\.txt|config/?)?")
-PRIVATE = re.compile(API + r"(queue/join|queue/data|cancel|reset/?|info/?|app_id/?|heartbeat/[^/]+)")
-UPLOAD, UPLOAD_PROGRESS, FILE, HEARTBEAT = API + "upload", API + "upload_progress", API + "file=", API + "heartbeat/"
+PRIVATE = re.compile(API + r"(queue/join|queue/data|cancel|info/?|app_id/?|heartbeat/[^/]+)")
+UPLOAD, UPLOAD_PROGRESS, RESET = API + "upload", API + "upload_progress", API + "reset"
+FILE, HEARTBEAT = API + "file=", API + "heartbeat/"
 OVERHEAD = 64 * 1024  # of a form around its file
 HEADERS = {
     # The browser itself refuses to fetch anything from elsewhere. Gradio's scripts need eval.
@@ -99,6 +100,8 @@ class Guard:
             return await (await receive_upload(limited, visitor))(scope, receive, send)
         if path == UPLOAD_PROGRESS:  # the file is here when its upload is answered: there is nothing to tell before
             return await Response('data: {"msg": "done"}\n\n', media_type="text/event-stream")(scope, receive, send)
+        if path == RESET:  # Gradio does nothing either
+            return await JSONResponse({"success": True})(scope, receive, send)
         if path.startswith(FILE):
             return await answer_file(unquote(path.removeprefix(FILE)), visitor)(scope, receive, send)
         if not PRIVATE.fullmatch(path):

@@ -12,6 +12,7 @@ from psal.app.limits import EDITS_AT_ONCE
 from psal.errors import UsageError
 
 EDITS, OPENING = "edits", "opening"  # queues
+INSTANT: dict[str, Any] = {"concurrency_id": "instant", "concurrency_limit": None, "show_progress": "hidden"}
 HIDDEN: dict[str, Any] = {"api_visibility": "private"}  # of events: they belong to the page alone
 Handler = Callable[..., Any]
 
@@ -50,9 +51,9 @@ class Controls:
 def controls(tab: str, verb: str) -> Controls:
     """The seed of the search, a button that runs, one that stops, and the line of messages."""
     with gr.Row(elem_classes="controls"):
-        seed = gr.Number(0, label="Seed", precision=0, elem_id=f"{tab}-seed", min_width=110, scale=1)
-        run = gr.Button(verb, variant="primary", elem_id=f"{tab}-run", min_width=110, scale=3)
-        stop = gr.Button("Stop", variant="stop", elem_id=f"{tab}-stop", min_width=90, scale=1)
+        seed = gr.Number(0, label="Seed", precision=0, elem_id=f"{tab}-seed", min_width=80, scale=1)
+        run = gr.Button(verb, variant="primary", elem_id=f"{tab}-run", min_width=90, scale=3)
+        stop = gr.Button("Stop", variant="stop", elem_id=f"{tab}-stop", min_width=70, scale=1)
     return Controls(seed, run, stop, message_line(f"{tab}-message"))
 
 
@@ -94,7 +95,7 @@ def when_clicked(
     def stop(request: gr.Request) -> Any:
         return attempt(lambda: [desk.stop(request)], 1)()[0]
 
-    parts.stop.click(stop, None, [parts.message], cancels=[event], queue=False, show_progress="hidden", **HIDDEN)
+    parts.stop.click(stop, None, [parts.message], cancels=[event], **INSTANT, **HIDDEN)
 
 
 def when_dropped(

@@ -19,6 +19,7 @@ from psal.app.desk import (
 from psal.app.limits import PREVIEW_SIDE
 from psal.app.parts import (
     HIDDEN,
+    INSTANT,
     OPENING,
     asset,
     controls,
@@ -123,10 +124,8 @@ def build_fill_tab(desk: Desk) -> None:
     when_dropped(photo, parts.message, open_photo, outputs=[mask, painter])
     when_dropped(mask, parts.message, open_mask, inputs=[photo], outputs=[painter])
     when_sample(sample, put_sample, [parts.message, photo, mask, painter])
-    photo.clear(lambda: [None, None], None, [mask, painter], queue=False, show_progress="hidden", **HIDDEN)
-    mask.clear(
-        lambda value: _to_paint_on(value, None), [photo], [painter], queue=False, show_progress="hidden", **HIDDEN
-    )
+    photo.clear(lambda: [None, None], None, [mask, painter], **INSTANT, **HIDDEN)
+    mask.clear(lambda value: _to_paint_on(value, None), [photo], [painter], **INSTANT, **HIDDEN)
     inputs, outputs = [photo, mask, painted, seed, done], [slider, again, go_on, result, hole, done, seed]
     when_clicked(parts.run, parts, desk, fill, inputs, outputs, js=PAINTED)
     when_clicked(again, parts, desk, fill, inputs, outputs, js=AGAIN)

@@ -16,7 +16,7 @@ def build_colour_tab(desk: Desk) -> None:
     """A grey picture and a reference."""
     gr.Markdown("A grey photograph takes on the colours of another one that shows the same scene, or one like it.")
     fields = _pictures(desk, "colour", "colorize", {"photo": "Grey photograph", "reference": "Colour reference"})
-    _results(desk, "colour", "Colour", "coloured", fields)
+    _results(desk, "colour", "Colour", ("colouring", "coloured"), fields)
 
 
 def build_rebuild_tab(desk: Desk) -> None:
@@ -26,7 +26,7 @@ def build_rebuild_tab(desk: Desk) -> None:
         f"matched. Either may have up to {megapixels(MOST_PIXELS_REBUILT)}."
     )
     fields = _pictures(desk, "rebuild", "reconstruct", {"photo": "Picture to rebuild", "reference": "Made of"})
-    _results(desk, "rebuild", "Rebuild", "rebuilt", fields, shifts=True)
+    _results(desk, "rebuild", "Rebuild", ("rebuilding", "rebuilt"), fields, shifts=True)
 
 
 def build_enlarge_tab(desk: Desk) -> None:
@@ -37,7 +37,7 @@ def build_enlarge_tab(desk: Desk) -> None:
     )
     fields = _pictures(desk, "enlarge", "upscale", {"photo": "Photograph"})
     scale = gr.Slider(SMALLEST_SCALE, LARGEST_SCALE, 2, step=0.1, label="Factor", elem_id="enlarge-scale")
-    _results(desk, "enlarge", "Enlarge", "enlarged", fields, scale=scale)
+    _results(desk, "enlarge", "Enlarge", ("enlarging", "enlarged"), fields, scale=scale)
 
 
 def _pictures(desk: Desk, tab: str, sample: str, labels: dict[str, str]) -> tuple[list[gr.HTML], gr.HTML]:
@@ -60,7 +60,7 @@ def _pictures(desk: Desk, tab: str, sample: str, labels: dict[str, str]) -> tupl
 
 
 def _results(
-    desk: Desk, tab: str, verb: str, done: str, given: tuple[list[gr.HTML], gr.HTML],
+    desk: Desk, tab: str, verb: str, words: tuple[str, str], given: tuple[list[gr.HTML], gr.HTML],
     *, shifts: bool = False, scale: gr.Slider | None = None,
 ) -> None:  # fmt: skip
     """The buttons, and what comes out."""
@@ -96,7 +96,7 @@ def _results(
             arguments["scale"] = _given_scale(pictures.pop())
         for role, what, value in zip(("photo", "reference"), ("a picture", "a second picture"), pictures, strict=False):
             arguments[role] = given_path(value, visitor, what)
-        made = desk.work(tab, arguments, verb.lower(), progress, request)
+        made = desk.work(tab, arguments, words[0], progress, request)
         visitor.forget(before)
         size = f"{made['width']} × {made['height']} pixels"
         shown: list[Any] = [gr.update(value=(made["before"], made["after"]), visible=True)]
@@ -104,7 +104,7 @@ def _results(
         if shifts:
             shown.append(gr.update(value=made["shifts_shown"], visible=True))
             files.append(offered(made["shifts"]))
-        line = said(f"{done} in {duration(made['seconds'])}: {size}, seed {arguments['seed']}")
+        line = said(f"{words[1]} in {duration(made['seconds'])}: {size}, seed {arguments['seed']}")
         return [line, *shown, *files, made["result"]]
 
     when_clicked(parts.run, parts, desk, work, inputs, [*outputs, last])

@@ -1,0 +1,141 @@
+"""The other tabs in a browser, each against what Python gives."""
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from playwright.sync_api import expect
+
+import psal
+import psal.editing.pictures
+from app.conftest import OpenPage
+from app.page import TABS, AppPage
+from psal.data.samples import samples
+from psal.editing.files import read_picture_file, write_picture_file
+
+SAMPLES = {sample.name: sample for sample in samples()}
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> dict[str, Path]:
+    """Two views of a scene, small, and the first of them in grey."""
+    sample = SAMPLES["reconstruct"]
+    left, right = sample.picture[:120, :160], sample.reference
+    assert right is not None
+    pictures = {
+        "photo": left,
+        "reference": right[:110, :170],
+        "grey": left.mean(2).round().astype(np.uint8),
+    }
+    for name, pixels in pictures.items():
+        write_picture_file(tmp_path / f"{name}.png", np.ascontiguousarray(pixels))
+    return {name: tmp_path / f"{name}.png" for name in pictures}
+
+
+def downloaded(page: AppPage, tab: str, name: str, folder: Path) -> NDArray[Any]:
+    path = folder / page.download(tab, name).suggested_filename
+    page.download(tab, name).save_as(path)
+    return read_picture_file(path).pixels
+
+
+def test_colour(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
+    page.go_to("colour")
+    page.drop("colour", "photo", pair["grey"])
+    page.drop("colour", "reference", pair["reference"])
+    page.set_seed("colour", 2)
+    page.run("colour", "Coloured in")
+    grey, reference = (read_picture_file(pair[name]).pixels for name in ("grey", "reference"))
+    np.testing.assert_array_equal(
+        downloaded(page, "colour", "result", tmp_path), psal.colorize(grey, reference, seed=2)
+    )
+
+
+def test_rebuild(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
+    page.go_to("rebuild")
+    page.drop("rebuild", "photo", pair["photo"])
+    page.drop("rebuild", "reference", pair["reference"])
+    page.run("rebuild", "Rebuilt in")
+    photo, reference = (read_picture_file(pair[name]).pixels for name in ("photo", "reference"))
+    rebuilt, shifts = psal.reconstruct(photo, reference, seed=0, return_shifts=True)
+    np.testing.assert_array_equal(downloaded(page, "rebuild", "result", tmp_path), rebuilt)
+    np.testing.assert_array_equal(downloaded(page, "rebuild", "shifts-file", tmp_path), shifts)
+    expect(page.picture("rebuild", "shifts").first).to_be_visible()
+
+
+def test_enlarge(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
+    page.go_to("enlarge")
+    page.drop("enlarge", "photo", pair["photo"])
+    page.set_number("enlarge", "scale", 1.5)
+    page.run("enlarge", "240 × 180")
+    photo = read_picture_file(pair["photo"]).pixels
+    np.testing.assert_array_equal(downloaded(page, "enlarge", "result", tmp_path), psal.upscale(photo, 1.5, seed=0))
+
+
+def test_look_inside_shows_the_weights_of_a_clicked_pixel(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
+    page.go_to("inside")
+    page.drop("inside", "photo", pair["photo"])
+    page.drop("inside", "reference", pair["reference"])
+    page.check("inside", "aggregate")
+    page.set_number("inside", "temperature", 0.2)
+    page.run("inside", "Matched in")
+    page.click_picture("inside", "query", 0.25, 0.5)
+    expect(page.message("inside")).to_contain_text("Row 60, column 40 attends to")
+    path = tmp_path / "places.csv"
+    page.download("inside", "csv").save_as(path)
+    with path.open() as lines:
+        places = [(int(row["row"]), int(row["column"]), float(row["weight"])) for row in csv.DictReader(lines)]
+    assert sum(weight for _, _, weight in places) == pytest.approx(1, abs=1e-3)
+    query, key = (
+        psal.editing.pictures.open_picture(read_picture_file(pair[name]).pixels).color[None]
+        for name in ("photo", "reference")
+    )
+    out = psal.patch_attention(query, key, key, aggregate=True, temperature=0.2, seed=0)
+    assert not isinstance(out, tuple)
+    attended = sum(weight * key[0, :, row, column] for row, column, weight in places)
+    np.testing.assert_allclose(attended, out[0, :, 60, 40], atol=1e-4)
+    cells = page.table_cells()
+    assert cells[:3] == [str(places[0][0]), str(places[0][1]), f"{places[0][2]:.4f}"]
+    figure = downloaded(page, "inside", "figure", tmp_path)
+    assert figure.shape == (2 * 120, 2 * (160 + 170) + 16, 3)
+    page.screenshot("inside", full_page=True)
+
+
+def test_look_inside_takes_one_picture_and_a_pixel_by_numbers(page: AppPage, pair: dict[str, Path]) -> None:
+    page.go_to("inside")
+    page.drop("inside", "photo", pair["photo"])
+    page.run("inside", "attends to 3 places")
+    page.set_number("inside", "row", 5)
+    page.set_number("inside", "column", 7)
+    page.button("inside", "look").press("Enter")
+    expect(page.message("inside")).to_contain_text("Row 5, column 7")
+    assert page.table_cells()[:2] == ["5", "7"]  # nothing is more alike than the pixel itself
+
+
+@pytest.mark.parametrize("tab", list(TABS))
+def test_each_tab_has_a_sample_and_shows_its_result(tab: str, page: AppPage) -> None:
+    if tab != "fill":
+        page.go_to(tab)
+    page.put_sample(tab)
+    if tab == "fill":
+        page.wait_for_canvas()
+    page.run(tab, "in ")
+    shown = page.picture("inside", "key") if tab == "inside" else page.slider_pictures(tab)
+    expect(shown.first).to_be_visible()
+    page.screenshot(f"{tab}-sample", full_page=True)
+
+
+@pytest.mark.parametrize("tab", [tab for tab in TABS if tab != "fill"])
+def test_no_tab_scrolls_sideways_in_a_narrow_window(tab: str, open_page: OpenPage) -> None:
+    page = open_page(viewport={"width": 390, "height": 800})
+    page.go_to(tab)
+    page.put_sample(tab)
+    assert not page.scrolls_sideways()
+    for name in ("run", "stop", "sample"):
+        box = page.button(tab, name).bounding_box()
+        assert box is not None
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+    page.screenshot(f"{tab}-narrow", full_page=True)
