@@ -93,6 +93,18 @@ In brackets the least and the greatest of single pictures. Each row's commit is 
 {origin(record["metadata"])}"""
 
 
+def app_markdown(record: dict[str, Any]) -> str:
+    """results/app.md: the table, what was measured how, and on what."""
+    return f"""\
+{table(record["rows"])}
+
+In brackets the least and the greatest of single runs.
+
+{record["notes"]}
+
+{origin(record["metadata"])}"""
+
+
 def _times(timings: dict[str, dict[str, dict[str, Any]]]) -> str:
     """Milliseconds of everything that was timed: the median of the pairs' medians, and the extreme quartiles."""
     lines = ["| what | ms | quartiles |", "|---|---|---|"]
