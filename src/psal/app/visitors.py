@@ -1,6 +1,7 @@
 """Who is on the page: a folder for each visitor's files, which goes when the visitor does, and one job at a time."""
 
 import contextlib
+import os
 import re
 import secrets
 import shutil
@@ -52,7 +53,7 @@ class Visitor:
         Raises:
             UsageError: if there is too much in it.
         """
-        if (kept := sum(path.stat().st_size for path in self.files())) > MOST_BYTES_KEPT:
+        if (kept := sum(map(_size_of, self.files()))) > MOST_BYTES_KEPT:
             raise UsageError(
                 f"there are {kept / MEGA:.0f} MB of your pictures here, of which at most "
                 f"{MOST_BYTES_KEPT / MEGA:.0f} are kept: load the page again to begin anew"
@@ -63,7 +64,7 @@ class Visitor:
 
     def files(self) -> list[Path]:
         """All files of the visitor."""
-        return [path for path in self.folder.rglob("*") if path.is_file()]
+        return [Path(folder, name) for folder, _, names in os.walk(self.folder) for name in names]
 
     def forget(self, path: str | Path | None) -> None:
         """Remove a file's folder, if it is one of the visitor's."""
@@ -172,6 +173,13 @@ class Visitors:
         if visitor.stop is not None:
             visitor.stop.set()
         shutil.rmtree(visitor.folder, ignore_errors=True)
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:  # gone by now
+        return 0
 
 
 def plain_name(name: str) -> str:
