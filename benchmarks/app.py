@@ -93,7 +93,7 @@ def bear(visitors: int, seconds: float) -> Load:
 
         def visit(number: int) -> None:
             client = Client(address).open()
-            with client.http, client.staying():
+            with contextlib.closing(client.http), client.staying():
                 _, photo = client.open_photo(client.drop(files["photo"]))
                 _, mask = client.open_mask(client.drop(files["mask"]), photo)
                 first = client.fill(photo, mask, number)
@@ -111,10 +111,20 @@ def bear(visitors: int, seconds: float) -> Load:
                         failures.append(message)
                 assert "Filled in" in first, first
 
-        threads = [threading.Thread(target=visit, args=[number], daemon=True) for number in range(visitors)]
+        def visit_or_say_why(number: int) -> None:
+            try:
+                visit(number)
+            except Exception as error:
+                failures.append(f"{type(error).__name__}: {error}")
+                ready.abort()  # or the others would wait for this one
+
+        threads = [threading.Thread(target=visit_or_say_why, args=[number], daemon=True) for number in range(visitors)]
         for thread in threads:
             thread.start()
-        ready.wait(timeout=600)
+        try:
+            ready.wait(timeout=600)
+        except threading.BrokenBarrierError:
+            sys.exit(f"error: the visitors did not get in: {failures[:1]}")
         before = memory_of(process.pid)
         go_on.wait()
         for thread in threads:

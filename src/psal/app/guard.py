@@ -4,6 +4,7 @@ Gradio serves many addresses that this page does not need, some of which fetch f
 file system. Only those on the list below pass; files go through here alone, and none but a visitor's own.
 """
 
+import asyncio
 import json
 import re
 from http.cookies import CookieError, SimpleCookie
@@ -27,6 +28,7 @@ PUBLIC = re.compile(r"/(assets/.*|static/.*|theme\.css|favicon\.ico|manifest\.js
 PRIVATE = re.compile(API + r"(queue/join|queue/data|cancel|info/?|app_id/?|heartbeat/[^/]+)")
 UPLOAD, UPLOAD_PROGRESS, RESET = API + "upload", API + "upload_progress", API + "reset"
 FILE, HEARTBEAT = API + "file=", API + "heartbeat/"
+GRACE_SECONDS, GRACE_STEPS = 0.5, 25  # Gradio tells that an edit is done a little before it forgets it
 OVERHEAD = 64 * 1024  # of a form around its file
 HEADERS = {
     # The browser itself refuses to fetch anything from elsewhere. Gradio's scripts need eval.
@@ -134,20 +136,23 @@ class Guard:
             return await _refusal(403, "only files that were given on this page can be used")(scope, receive, send)
         self._check_page(page, visitor)
         if path == API + "queue/join":
-            self._check_place(message, visitor)
+            await self._check_place(message, visitor)
         return await self._app(scope, _replay(content, receive), send)
 
     def _check_page(self, page: str, visitor: Visitor) -> None:
         if not page or not self._visitors.bind(page, visitor):
             raise UnknownVisitorError
 
-    def _check_place(self, message: dict[str, Any], visitor: Visitor) -> None:
+    async def _check_place(self, message: dict[str, Any], visitor: Visitor) -> None:
         """One edit for each visitor, waiting or running."""
         if self._queue_of(message.get("fn_index")) != self._edits:
             return
-        for event in list(self._blocks._queue.event_ids_to_events.values()):
-            if event.concurrency_id == self._edits and self._is_of(event.session_hash, visitor):
-                raise UsageError(BUSY)
+        for _ in range(GRACE_STEPS):
+            events = list(self._blocks._queue.event_ids_to_events.values())
+            if not any(x.concurrency_id == self._edits and self._is_of(x.session_hash, visitor) for x in events):
+                return
+            await asyncio.sleep(GRACE_SECONDS / GRACE_STEPS)
+        raise UsageError(BUSY)
 
     def _queue_of(self, number: Any) -> str | None:
         function = self._blocks.fns.get(number) if isinstance(number, int) else None
