@@ -66,3 +66,17 @@ def test_without_gradio_the_extra_is_named() -> None:
     assert done.returncode == 1
     assert "pip install 'psal[app]'" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_open_shows_the_page_in_the_browser(tmp_path: Path) -> None:
+    """A script stands for the browser, and notes the address that it is given."""
+    browser, noted = tmp_path / "browser", tmp_path / "address"
+    os.mkfifo(noted)
+    browser.write_text(f'#!/bin/sh\necho "$1" > {noted}\n')
+    browser.chmod(0o755)
+    environment = os.environ | {"BROWSER": f"{browser} %s", "TMPDIR": str(tmp_path)}
+    with subprocess.Popen([*COMMAND, "--open"], env=environment, **PIPES) as process:
+        assert process.stdout is not None
+        address = process.stdout.readline().split()[3]
+        assert noted.read_text().strip() == address
+        process.terminate()
