@@ -30,6 +30,8 @@ UPLOAD, UPLOAD_PROGRESS, RESET = API + "upload", API + "upload_progress", API + 
 FILE, HEARTBEAT = API + "file=", API + "heartbeat/"
 GRACE_SECONDS, GRACE_STEPS = 0.5, 25  # Gradio tells that an edit is done a little before it forgets it
 OVERHEAD = 64 * 1024  # of a form around its file
+FILE_TOO_LARGE = f"a file may have at most {MOST_BYTES / MEGA:.0f} MB: make it smaller"
+MESSAGE_TOO_LARGE = f"what the page sends may have at most {MOST_BYTES_OF_A_MESSAGE / MEGA:.0f} MB: load it again"
 HEADERS = {
     # The browser itself refuses to fetch anything from elsewhere. Gradio's scripts need eval.
     b"content-security-policy": (
@@ -43,7 +45,7 @@ HEADERS = {
 
 
 class TooLargeError(Exception):
-    """A request has a longer body than it may have."""
+    """A request has a longer body than it may have; the message is a sentence for the visitor."""
 
 
 class Guard:
@@ -76,9 +78,8 @@ class Guard:
             await self._pass(scope, receive, with_headers)
         except UnknownVisitorError:
             await _refusal(403, "this page is no longer known here: load it again")(scope, receive, with_headers)
-        except TooLargeError:
-            limit = f"a file may have at most {MOST_BYTES / MEGA:.0f} MB: make it smaller"
-            await _refusal(413, limit)(scope, receive, with_headers)
+        except TooLargeError as error:
+            await _refusal(413, str(error))(scope, receive, with_headers)
         except UsageError as error:
             await _refusal(429, str(error))(scope, receive, with_headers)
 
@@ -98,7 +99,7 @@ class Guard:
             return await self._app(scope, receive, send)
         visitor = self._visitors.known(token)
         if path == UPLOAD and request.method == "POST":
-            limited = Request(scope, _limited(receive, request, MOST_BYTES + OVERHEAD))
+            limited = Request(scope, _limited(receive, request, MOST_BYTES + OVERHEAD, FILE_TOO_LARGE))
             return await (await receive_upload(limited, visitor))(scope, receive, send)
         if path == UPLOAD_PROGRESS:  # the file is here when its upload is answered: there is nothing to tell before
             return await Response('data: {"msg": "done"}\n\n', media_type="text/event-stream")(scope, receive, send)
@@ -126,7 +127,7 @@ class Guard:
             if path == API + "queue/data":
                 self._check_page(asked, visitor)
             return await self._app(scope, receive, send)
-        content = await Request(scope, _limited(receive, request, MOST_BYTES_OF_A_MESSAGE)).body()
+        content = await Request(scope, _limited(receive, request, MOST_BYTES_OF_A_MESSAGE, MESSAGE_TOO_LARGE)).body()
         try:
             message = json.loads(content)
             page = message["session_hash"]
@@ -202,10 +203,10 @@ def _adding(send: Send, headers: dict[bytes, bytes]) -> Send:
     return send_more
 
 
-def _limited(receive: Receive, request: Request, most: int) -> Receive:
+def _limited(receive: Receive, request: Request, most: int, sentence: str) -> Receive:
     """The body as it comes, as long as it is not too long; its length need not be what the header says."""
     if int(request.headers.get("content-length") or 0) > most:
-        raise TooLargeError
+        raise TooLargeError(sentence)
     left = most
 
     async def receive_some() -> Message:
@@ -213,7 +214,7 @@ def _limited(receive: Receive, request: Request, most: int) -> Receive:
         message = await receive()
         left -= len(message.get("body", b""))
         if left < 0:
-            raise TooLargeError
+            raise TooLargeError(sentence)
         return message
 
     return receive_some

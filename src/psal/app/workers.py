@@ -34,7 +34,7 @@ class Worker:
         with theirs:
             # -P: a torch.py in the folder where the command was given is none of its modules.
             command = [sys.executable, "-P", "-m", "psal.app.worker", str(theirs.fileno())]
-            # Threads that spin while they wait take the cores from other workers: all get ten times slower.
+            # Threads that spin while they wait take the cores from other workers.
             environment = {"OMP_WAIT_POLICY": "PASSIVE"} | os.environ
             self._process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()], env=environment
