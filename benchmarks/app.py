@@ -23,6 +23,7 @@ from benchmarks.report import Target
 from psal.data.samples import samples
 from psal.editing.files import write_picture_file
 from psal.experiments import machine
+from psal.experiments.markdown import update_readme
 
 sys.path.insert(0, "tests")  # the page's selectors are in one file, beside the tests
 
@@ -174,7 +175,7 @@ def _row(target: Target, values: list[Any]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, print the table and write it to results/app.json and results/app.md; with --quick, to build/."""
+    """Measure, print the table, and write it to results/ and the README; with --quick, to build/."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.app", description=main.__doc__)
     parser.add_argument("--quick", action="store_true", help="one start, few clicks, ten seconds of load")
     quick = parser.parse_args().quick
@@ -205,7 +206,10 @@ def main() -> None:
     path = Path("build/app.json" if quick else "results/app.json")
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    path.with_suffix(".md").write_text(report.app_markdown(record))
+    text = report.app_markdown(record)
+    path.with_suffix(".md").write_text(text)
+    if not quick:
+        update_readme(Path("README.md"), "app", text)
     print(report.table(rows))
     print(f"\nwritten to {path} and {path.with_suffix('.md')}", file=sys.stderr)
 
