@@ -18,6 +18,23 @@ CHROMIUM_ARGUMENTS = (
 PATIENCE = 60_000  # milliseconds; a busy machine is no failure
 TABS = {"fill": "Fill", "colour": "Colour", "rebuild": "Rebuild", "enlarge": "Enlarge", "inside": "Look inside"}
 
+TORN_WORDS = """() => {
+  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), torn = [];
+  while (texts.nextNode()) {
+    const text = texts.currentNode, label = text.parentElement.closest("label, button");
+    if (!label || !label.checkVisibility({ visibilityProperty: true })) continue;
+    for (const word of text.data.matchAll(/\\S+/g)) {
+      const range = document.createRange();
+      range.setStart(text, word.index);
+      range.setEnd(text, word.index + word[0].length);
+      const lines = [...range.getClientRects()].filter((line) => line.width > 1);
+      const right = label.getBoundingClientRect().right + 1;
+      if (lines.length > 1 || lines.some((line) => line.right > right)) torn.push(word[0]);
+    }
+  }
+  return torn;
+}"""
+
 
 class AppPage:
     """One open page.
@@ -94,6 +111,11 @@ class AppPage:
 
     def check(self, tab: str, name: str) -> None:
         self.page.locator(f"#{tab}-{name} input[type=checkbox]").check()
+
+    def torn_words(self) -> list[str]:
+        """Words in sight that are broken within a word, or cut off by what they stand in."""
+        found: list[str] = self.page.evaluate(TORN_WORDS)
+        return found
 
     def canvas(self) -> Locator:
         return self.page.locator("#fill-painter .painter-canvas")

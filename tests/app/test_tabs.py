@@ -133,6 +133,7 @@ def test_no_tab_scrolls_sideways_in_a_narrow_window(tab: str, open_page: OpenPag
     page.go_to(tab)
     page.put_sample(tab)
     assert not page.scrolls_sideways()
+    assert page.torn_words() == []
     for name in ("run", "stop", "sample"):
         box = page.button(tab, name).bounding_box()
         assert box is not None

@@ -44,8 +44,8 @@ def build_inside_tab(desk: Desk) -> None:
             -1, MOST_ITERATIONS, -1, step=1, label="Iterations (−1: the default)", elem_id="inside-iterations"
         )
     with gr.Row():
-        init = gr.Radio(list(SEEDINGS), value="tree", label="Seeding", elem_id="inside-init")
-        aggregate = gr.Checkbox(False, label="Aggregate over the patch", elem_id="inside-aggregate")
+        init = gr.Radio(list(SEEDINGS), value="tree", label="Seeding", elem_id="inside-init", min_width=200)
+        aggregate = gr.Checkbox(False, label="Aggregate over the patch", elem_id="inside-aggregate", min_width=220)
         temperature = gr.Number(1.0, label="Temperature", minimum=1e-6, elem_id="inside-temperature", min_width=120)
     parts = controls("inside", "Match")
     with gr.Row():
