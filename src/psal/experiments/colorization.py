@@ -63,15 +63,15 @@ TABLES = {
     "similarity": Table(
         "Table 5: full attention by squared distance and by dot product",
         _same("full-materialized", "full-dot"),
-        size=48,
+        size=64,
         iterations=1000,
         paper={("full-materialized", "full-materialized"): 0.0024, ("full-dot", "full-dot"): 0.0064},
     ),
     "cost": Table(
         "Figure: loss against memory and operations",
         _same("full-stride3", "local", "linear", "performer", "reformer", "psal3", "psal-aggregate"),
-        size=48,
-        iterations=600,
+        size=64,
+        iterations=1000,
         paper={},
     ),
     "swap": Table(
@@ -80,7 +80,7 @@ TABLES = {
             *_same("psal1", "psal-aggregate"), ("psal-aggregate", "psal1"), *_same("psal3"), ("psal3", "psal1"),
             *_same("full-materialized"), ("full-materialized", "psal1"), *_same("local"), ("local", "psal1"),
         ),
-        size=48,
+        size=64,
         iterations=1000,
         paper={
             ("psal1", "psal1"): 0.0083, ("psal-aggregate", "psal-aggregate"): 0.0019,
