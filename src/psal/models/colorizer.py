@@ -9,7 +9,7 @@ from psal.luminance import BLUE, GREEN, RED
 
 CHANNELS = 16
 NORM = 2 * math.sqrt(CHANNELS / 3)  # of the first filters of query and key: with less, all keys look alike
-LIKENESS = 0.7  # of the key's first filters to the query's: enough for matches that training can start from
+LIKENESS = 0.8  # of the key's first filters to the query's: enough for matches that training can start from
 
 
 class Colorizer(nn.Module):
