@@ -52,7 +52,7 @@ TABLES = {
     "neighbors": Table(
         "Table 4: PSAL with more neighbours, and with aggregation",
         _same("psal1", "psal3", "psal7", "psal15", "psal31", "psal-aggregate"),
-        size=64,
+        size=128,
         iterations=3000,
         paper={
             ("psal1", "psal1"): 0.00832, ("psal3", "psal3"): 0.00228, ("psal7", "psal7"): 0.00234,
