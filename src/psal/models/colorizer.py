@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from psal.luminance import BLUE, GREEN, RED
 
 CHANNELS = 16
-NORM = 2 * math.sqrt(CHANNELS / 3)  # of the first filters of query and key: with less, all keys look alike
+NORM = 2 * math.sqrt(CHANNELS / 3)  # of query's and key's first filters: with half, aggregation drifts to one key
 LIKENESS = 0.8  # of the key's first filters to the query's: enough for matches that training can start from
 
 
