@@ -109,6 +109,11 @@ class AppPage:
         field.fill(str(value))
         field.press("Tab")
 
+    def clear_number(self, tab: str, name: str) -> None:
+        field = self.page.locator(f"#{tab}-{name} input[type=number]")
+        field.fill("")
+        field.press("Tab")
+
     def check(self, tab: str, name: str) -> None:
         self.page.locator(f"#{tab}-{name} input[type=checkbox]").check()
 

@@ -112,6 +112,9 @@ def test_look_inside_takes_one_picture_and_a_pixel_by_numbers(page: AppPage, pai
     page.button("inside", "look").press("Enter")
     expect(page.message("inside")).to_contain_text("Row 5, column 7")
     expect(page.table()).to_contain_text(re.compile(r"5\s*7\s*0\.\d"))  # nothing is more alike than the pixel itself
+    page.clear_number("inside", "row")
+    page.button("inside", "look").press("Enter")
+    expect(page.message("inside")).to_contain_text("The row must be a whole number, got nothing.")
 
 
 @pytest.mark.parametrize("tab", list(TABS))

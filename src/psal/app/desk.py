@@ -196,19 +196,29 @@ def given_name(value: Any) -> str:
     return Path(str(value.get("name") or value["path"])).name
 
 
+def given_whole_number(value: Any, what: str) -> int:
+    """A whole number, by its name on the page.
+
+    Raises:
+        UsageError: if it is none.
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value != int(value):
+        raise UsageError(f"{what} must be a whole number, got {'nothing' if value is None else repr(value)}")
+    return int(value)
+
+
 def given_seed(value: Any) -> int:
-    """A whole number.
+    """A seed.
 
     Raises:
         UsageError: if it is none that is taken.
     """
-    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value != int(value):
-        raise UsageError(f"the seed must be a whole number, got {value!r}")
+    seed = given_whole_number(value, "the seed")
     try:
-        check_seed(int(value))
+        check_seed(seed)
     except ValueError as error:
         raise UsageError(str(error)) from None
-    return int(value)
+    return seed
 
 
 def keep_painted(painted: Any, visitor: Visitor) -> str | None:

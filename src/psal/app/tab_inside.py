@@ -5,7 +5,7 @@ from typing import Any
 
 import gradio as gr
 
-from psal.app.desk import Desk, attempt, duration, given_path, given_seed, said
+from psal.app.desk import Desk, attempt, duration, given_path, given_seed, given_whole_number, said
 from psal.app.limits import INSIDE_SIDE
 from psal.app.parts import (
     HIDDEN,
@@ -71,7 +71,7 @@ def build_inside_tab(desk: Desk) -> None:
     def look_from(request: gr.Request, folder: Any, at: tuple[Any, Any], before: Any) -> tuple[str, list[Any]]:
         visitor = desk.visitor(request)
         path = given_path({"path": folder} if folder else None, visitor, "a picture, match it")
-        numbers = [given_seed(number) for number in at]
+        numbers = [given_whole_number(x, what) for x, what in zip(at, ("the row", "the column"), strict=True)]
         out = str(visitor.new_folder())
         found = desk.quick("look", {"folder": path, "row": numbers[0], "column": numbers[1], "out": out})
         visitor.forget(before)
