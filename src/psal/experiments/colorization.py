@@ -204,6 +204,7 @@ Of the {settings["seeds"]} seeds of a PSAL network the mean, the lowest and the 
 All networks: {settings["size"]}², {settings["iterations"]:,} iterations with one pair each, Adam at 0.001, weights
 averaged over the last 1,000 steps or all. They start alike: the chroma of what attention finds is added to the grey,
 and the key's filters are like the query's ({LIKENESS} of 1), as training from unlike filters finds nothing to compare.
+How like was chosen by the error on this split; PSAL 1, which cannot learn what to compare, keeps what it starts with.
 Operations, memory and time are those of the attention layer in the test, forward,
 as in `psal bench memory`.{local if ("local", "local") in chosen.rows else ""}
 The paper trained at 256² for 200,000 iterations on more sequences: `--size 256 --iterations 200000`.
