@@ -76,3 +76,37 @@ def test_what_is_no_module_is_refused_before_anything_is_swapped() -> None:
     with pytest.raises(TypeError, match="replacement must be a module, or a function that makes one, got int"):
         psal.swap_attention_(model, 3)  # type: ignore[arg-type]
     assert isinstance(model.attention, FullAttention)
+
+
+@pytest.mark.parametrize("second", [None, ZeroDivisionError])
+def test_a_factory_that_fails_leaves_the_network_as_it_was(second: type[Exception] | None) -> None:
+    model = nn.Sequential(psal.PatchAttention(3, 1), psal.PatchAttention(3, 1))
+    before, calls = list(model), iter([LinearAttention(3)])
+
+    def make() -> nn.Module:
+        for layer in calls:
+            return layer
+        if second is not None:
+            raise second
+        return None  # type: ignore[return-value]
+
+    with pytest.raises(second or TypeError, match=None if second else "must make a module, but made NoneType"):
+        psal.swap_attention_(model, make)
+    assert list(model) == before
+
+
+def test_one_layer_under_two_names_is_replaced_by_one_under_both() -> None:
+    model, other = nn.Module(), nn.Module()
+    model.first = model.second = psal.PatchAttention(3, 1)
+    other.here = other.there = model
+    assert psal.swap_attention_(other, lambda: LinearAttention(3)) == ["here.first", "here.second"]
+    assert isinstance(model.first, LinearAttention)
+    assert model.first is model.second
+
+
+def test_the_warning_points_to_the_line_that_swaps() -> None:
+    with pytest.warns(UserWarning) as warned, psal.swapped_attention(nn.Conv2d(1, 1, 1), nn.Identity()):
+        pass
+    with pytest.warns(UserWarning) as warned_too:
+        psal.swap_attention_(nn.Conv2d(1, 1, 1), nn.Identity())
+    assert warned[0].filename == warned_too[0].filename == __file__

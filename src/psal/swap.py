@@ -23,7 +23,8 @@ def swap_attention_(model: nn.Module, replacement: Replacement, filter_fn: Filte
 
     Args:
         model: whose submodules are looked through; itself it stays.
-        replacement: a layer, which then stands in all places, or a function without arguments that makes one for each.
+        replacement: a layer, which then stands in all places, or a function without arguments that makes one for each;
+            one layer in several places is replaced by one. If it fails, nothing is replaced.
         filter_fn: ``(module, name) -> bool``, True for what is to be replaced; None takes psal's own layers and
             :mod:`psal.baselines`. What is inside a replaced module is not asked about.
 
@@ -36,7 +37,7 @@ def swap_attention_(model: nn.Module, replacement: Replacement, filter_fn: Filte
     >>> swap_attention_(network, PatchAttention(neighbors=1))
     ['attention']
     """
-    return [name for name, _, _ in _swap(model, replacement, filter_fn)]
+    return [name for name, _, _ in _swap(model, replacement, filter_fn, frames_to_caller=3)]
 
 
 @contextmanager
@@ -44,7 +45,7 @@ def swapped_attention(
     model: nn.Module, replacement: Replacement, filter_fn: Filter | None = None
 ) -> Iterator[list[str]]:
     """:func:`swap_attention_` for the time of a ``with`` block; afterwards the old layers are back."""
-    swapped = _swap(model, replacement, filter_fn)
+    swapped = _swap(model, replacement, filter_fn, frames_to_caller=4)
     try:
         yield [name for name, _, _ in swapped]
     finally:
@@ -53,25 +54,38 @@ def swapped_attention(
 
 
 def _swap(
-    model: nn.Module, replacement: Replacement, filter_fn: Filter | None
+    model: nn.Module, replacement: Replacement, filter_fn: Filter | None, frames_to_caller: int
 ) -> list[tuple[str, nn.Module, nn.Module]]:
     """Swap; returns the name, the parent and the old module of each place."""
     if not callable(replacement):
         raise TypeError(f"replacement must be a module, or a function that makes one, got {type(replacement).__name__}")
-    found = list(_places(model, filter_fn or is_attention, ""))
+    found = list(_places(model, filter_fn or is_attention, "", set()))
     if not found:
-        warnings.warn("no attention layer was swapped: none was found, or filter_fn took none", stacklevel=3)
+        what = "no attention layer was swapped: none was found, or filter_fn took none"
+        warnings.warn(what, stacklevel=frames_to_caller)
+    layers = {before: _make(replacement) for before in dict.fromkeys(before for _, _, before in found)}
     for name, parent, before in found:
-        new = replacement if isinstance(replacement, nn.Module) else replacement()
-        new.train(before.training)
-        setattr(parent, name.rpartition(".")[2], new)
+        setattr(parent, name.rpartition(".")[2], layers[before].train(before.training))
     return found
 
 
-def _places(module: nn.Module, wanted: Filter, prefix: str) -> Iterator[tuple[str, nn.Module, nn.Module]]:
-    for name, child in module.named_children():
+def _make(replacement: Replacement) -> nn.Module:
+    made = replacement if isinstance(replacement, nn.Module) else replacement()
+    if not isinstance(made, nn.Module):
+        raise TypeError(f"replacement must make a module, but made {type(made).__name__}")
+    return made
+
+
+def _places(
+    module: nn.Module, wanted: Filter, prefix: str, seen: set[nn.Module]
+) -> Iterator[tuple[str, nn.Module, nn.Module]]:
+    """Every place once, also those of one layer under several names, which ``named_children`` leaves out."""
+    seen.add(module)
+    for name, child in module._modules.items():
         full = f"{prefix}{name}"
+        if child is None:
+            continue
         if wanted(child, full):
             yield full, module, child
-        else:
-            yield from _places(child, wanted, f"{full}.")
+        elif child not in seen:
+            yield from _places(child, wanted, f"{full}.", seen)
