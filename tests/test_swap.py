@@ -105,8 +105,9 @@ def test_one_layer_under_two_names_is_replaced_by_one_under_both() -> None:
 
 
 def test_the_warning_points_to_the_line_that_swaps() -> None:
-    with pytest.warns(UserWarning) as warned, psal.swapped_attention(nn.Conv2d(1, 1, 1), nn.Identity()):
+    nothing = nn.Conv2d(1, 1, 1)
+    with pytest.warns(UserWarning, match="swapped") as warned, psal.swapped_attention(nothing, nn.Identity()):
         pass
-    with pytest.warns(UserWarning) as warned_too:
-        psal.swap_attention_(nn.Conv2d(1, 1, 1), nn.Identity())
+    with pytest.warns(UserWarning, match="swapped") as warned_too:
+        psal.swap_attention_(nothing, nn.Identity())
     assert warned[0].filename == warned_too[0].filename == __file__

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from psal.console import errors_as_messages, progress_bar, say
+from psal.cli_options import Device
+from psal.console import complain, errors_as_messages, progress_bar, say
 
 if TYPE_CHECKING:
     from psal.experiments.record import Record
@@ -34,12 +35,6 @@ def _whole_numbers(text: str) -> str:
     return text
 
 
-def _device(name: str) -> str:
-    if name not in ("cpu", "cuda"):
-        raise typer.BadParameter(f"{name!r} is not a device that can be measured: give cpu or cuda")
-    return name
-
-
 Sizes = Annotated[str, typer.Option(callback=_whole_numbers, help="sides of the maps, separated by commas")]
 
 
@@ -52,7 +47,7 @@ def memory(
         float, typer.Option(min=0, help="seconds; what would take longer is computed, and marked")
     ] = 180,
     threads: Threads = 2,
-    device: Annotated[str, typer.Option(callback=_device, help="cpu or cuda")] = "cpu",
+    device: Device = "cpu",
     out: Out = Path("results"),
     overwrite: Overwrite = False,
     readme: Readme = None,
@@ -147,9 +142,14 @@ def colorization(
                 size=side, iterations=steps, seeds=seeds, threads=threads, progress=progress,
             )  # fmt: skip
         tables.plot(record, table, out / f"colorization_{table}.png")
-        strip = out / f"colorization_{table}_strip.png"
-        tables.strip(data, runs, chosen, size=side, iterations=steps, path=strip)
         _write(record, tables.markdown(record, table), readme)
+        for line in tables.left_out(record):
+            complain(f"{line} (left out)", prefix="warning: ")
+        strip = out / f"colorization_{table}_strip.png"
+        if missing := tables.untrained(runs, chosen, size=side, iterations=steps):
+            complain(f"{strip} is left as it is: {missing[0]} is not there any more", prefix="warning: ")
+        else:
+            tables.strip(data, runs, chosen, size=side, iterations=steps, path=strip)
 
 
 def _layers(chosen: str | None, known: Sequence[str]) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from psal.cli_options import Device
 from psal.console import complain, errors_as_messages, progress_bar, say
 
 evaluate = typer.Typer(no_args_is_help=True, help="Measure a trained network.")
@@ -35,7 +36,7 @@ def train_colorize(
     average: Annotated[int, typer.Option(min=1, help="steps over which the written weights are averaged")] = 1000,
     seed: Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the pictures and the searches")] = 0,
     precision: Annotated[str, typer.Option(callback=_known_precision, help=" or ".join(PRECISIONS))] = "32-true",
-    device: Annotated[str, typer.Option(help="cpu or cuda")] = "cpu",
+    device: Device = "cpu",
     checkpoint_every: Annotated[int, typer.Option(min=1, help="steps that a killed run loses at most")] = 500,
     threads: Threads = None,
 ) -> None:
@@ -45,7 +46,7 @@ def train_colorize(
 
         from psal.attentions import check_name
         from psal.training.colorize import ColorizeTask
-        from psal.training.loop import Settings
+        from psal.training.loop import Settings, is_first_process
         from psal.training.loop import train as run
 
         check_name(attention)
@@ -57,15 +58,17 @@ def train_colorize(
             precision=precision, device=device, checkpoint_every=checkpoint_every,
         )  # fmt: skip
         task = ColorizeTask(data, attention, size, seed)
-        with progress_bar(iterations) as (bar, bar_task):
+        with progress_bar(iterations, shown=is_first_process()) as (bar, bar_task):
             outcome = run(
                 task, settings, out,
                 lambda step, loss: bar.update(bar_task, completed=step, description=f"{attention}, loss {loss:.5f}"),
             )  # fmt: skip
+        if not is_first_process():
+            return
         for line in outcome.complaints:
             complain(f"{line} (left out)", prefix="warning: ")
-        if outcome.complaints:
-            complain(f"{len(outcome.complaints)} frames were left out", prefix="warning: ")
+        if count := len(outcome.complaints):
+            complain("1 frame was left out" if count == 1 else f"{count} frames were left out", prefix="warning: ")
         begun = f", {outcome.resumed_from} of them before" if outcome.resumed_from else ""
         pace = f", {outcome.seconds_a_step:.3g} s a step" if outcome.steps > outcome.resumed_from else ""
         say(f"{outcome.steps} steps{begun}, loss {outcome.loss:.5f}{pace}; written to {out}")

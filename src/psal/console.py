@@ -38,11 +38,11 @@ def errors_as_messages(extra: str = "edit") -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def progress_bar(total: int) -> Iterator[tuple[Progress, TaskID]]:
-    """A bar with the time left; nothing where nobody looks."""
+def progress_bar(total: int, shown: bool = True) -> Iterator[tuple[Progress, TaskID]]:
+    """A bar with the time left; nothing where nobody looks, or if it is not to be shown."""
     console = Console(stderr=True)
     columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
-    shown = console.is_terminal
+    shown = shown and console.is_terminal
     with Progress(*columns, console=console, disable=not shown, transient=True, redirect_stdout=False) as bar:
         yield bar, bar.add_task("", total=total)
 

@@ -39,6 +39,9 @@ def load_colorizer(weights: Path = COLORIZER, seed: int | None = None) -> tuple[
         raise UsageError(f"{weights} cannot be read as weights: {error}") from None
     if settings.get("task") != "colorize":
         raise UsageError(f"{weights} was not written by psal train colorize")
-    network = build_colorizer(settings["attention"], seed)
-    network.load_state_dict(tensors)
+    try:
+        network = build_colorizer(settings["attention"], seed)
+        network.load_state_dict(tensors)
+    except (KeyError, ValueError, RuntimeError) as error:
+        raise UsageError(f"{weights} has not the weights of a colorizer: {error}") from None
     return network.eval(), settings

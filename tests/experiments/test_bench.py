@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,8 @@ from frames import write_davis
 from PIL import Image
 
 import psal.cli
+from psal.training.colorize import ColorizeTask
+from psal.training.loop import Settings, train
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -177,3 +180,26 @@ def test_networks_are_trained_tested_and_tabulated(tmp_path: Path, davis: Path, 
     assert is_picture(tmp_path / "results" / "colorization_similarity_strip.png")
     assert bench(*options, *folders).returncode == 0
     assert cells(tmp_path / "results", "colorization_similarity") == measured
+    shutil.rmtree(tmp_path / "runs")
+    (tmp_path / "results" / "colorization_similarity.md").unlink()
+    without = bench(*options, *folders)
+    assert without.returncode == 0
+    assert "colorization_similarity_strip.png is left as it is" in without.stderr
+    assert (tmp_path / "results" / "colorization_similarity.md").read_text().startswith("Table 5")
+
+
+def test_a_run_of_another_kind_is_not_taken_for_a_row(tmp_path: Path, davis: Path, bench: Run) -> None:
+    train(ColorizeTask(davis, "linear", 16, 0), Settings(2), tmp_path / "runs" / "full-dot_16_2_0")
+    options = ("colorization", "similarity", "--data", davis, "--size", 16, "--iterations", 2)
+    done = bench(*options, "--runs", tmp_path / "runs", "--out", tmp_path / "results")
+    assert done.returncode == 2
+    assert "full-dot_16_2_0 holds a run with attention linear, not full-dot" in done.stderr
+
+
+def test_frames_that_training_left_out_are_named(tmp_path: Path, davis: Path, bench: Run) -> None:
+    broken = davis / "JPEGImages" / "480p" / "bear" / "00003.jpg"
+    broken.write_bytes(b"x")
+    options = ("colorization", "similarity", "--data", davis, "--size", 16, "--iterations", 25)
+    done = bench(*options, "--runs", tmp_path / "runs", "--out", tmp_path / "results")
+    assert done.returncode == 0
+    assert done.stderr.count(f"warning: {broken} cannot be read") == 1

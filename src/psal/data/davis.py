@@ -1,5 +1,6 @@
 """DAVIS, the data set of video sequences, in its own folder layout."""
 
+import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -91,7 +92,7 @@ def load_square(path: Path, size: int) -> Tensor:
     try:
         with Image.open(path) as file:
             picture = file.convert("RGB")
-    except OSError as error:
+    except Exception as error:  # decoders of a broken file raise errors of any kind
         raise MissingDataError(f"{path} cannot be read: {error}") from error
     return square(picture, size)
 
@@ -114,6 +115,7 @@ class TrainingPairs:
         seed: of the draw.
 
     Attributes:
+        fingerprint: of the names of all sequences and frames.
         broken: what is wrong with each file that could not be read; another one is drawn in its place.
 
     Raises:
@@ -126,6 +128,8 @@ class TrainingPairs:
             raise MissingDataError(f"{root} has no sequence of two frames or more in its {split} split")
         self._size = size
         self._seed = seed
+        names = "\n".join(f"{path.parent.name}/{path.name}" for files in self._files for path in files)
+        self.fingerprint = hashlib.sha256(names.encode()).hexdigest()[:16]
         self._loaded: dict[Path, Tensor] = {}  # uint8, so that all of DAVIS fits
         self.broken: dict[Path, str] = {}
 

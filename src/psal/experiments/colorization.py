@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from psal.attentions import build_attention, label
 from psal.experiments.cell import Setting, gigaflops, measure
 from psal.experiments.markdown import number, origin, table
 from psal.experiments.record import Cell, Record
 from psal.models.colorizer import CHANNELS, LIKENESS
-from psal.swap import swapped_attention
+from psal.swap import swap_attention_
 from psal.trained import PATCH_SIZE, load_colorizer
 from psal.training.colorize import DISTANCES, ColorizeTask, errors_on_val
 from psal.training.loop import WEIGHTS, Settings, train
@@ -125,13 +125,17 @@ def run(
     record.keep("grey", lambda: _tested(lambda grey, _: grey.expand(-1, 3, -1, -1), data, size))
     for trained, tested in chosen.rows:
         for seed in seeds_of(trained, seeds):
-            out = runs / f"{trained}_{size}_{iterations}_{seed}"
+            out = _folder(runs, trained, size, iterations, seed)
             say = partial(_say_step, progress, done, f"{label(trained)}, seed {seed}")
             name = f"{trained} {tested} {seed}"
             record.keep(name, partial(_trained_and_tested, data, out, trained, tested, size, iterations, seed, say))
             done += iterations
         progress(done, f"{label(tested)}, memory")
         record.keep(f"{tested} cost", partial(_cost, tested, size, threads))
+
+
+def _folder(runs: Path, trained: str, size: int, iterations: int, seed: int) -> Path:
+    return runs / f"{trained}_{size}_{iterations}_{seed}"
 
 
 def count_steps(chosen: Table, iterations: int, seeds: int) -> int:
@@ -147,14 +151,18 @@ def _trained_and_tested(
     data: Path, out: Path, trained: str, tested: str, size: int, iterations: int, seed: int,
     progress: Callable[[int, float], None],
 ) -> Cell:  # fmt: skip
-    if not (out / WEIGHTS).exists():
-        train(ColorizeTask(data, layer_at(trained, size), size, seed), Settings(iterations, seed=seed), out, progress)
-    network, _ = load_colorizer(out / WEIGHTS)
-    layer = build_attention(layer_at(tested, size), channels=CHANNELS, patch_size=PATCH_SIZE)
-    if trained == tested:
-        return _tested(network, data, size)
-    with swapped_attention(network, layer):
-        return _tested(network, data, size)
+    task = ColorizeTask(data, layer_at(trained, size), size, seed)
+    outcome = train(task, Settings(iterations, seed=seed), out, progress)
+    cell = _tested(_network(out, trained, tested, size), data, size)
+    return cell | {"left_out": outcome.complaints} if outcome.complaints else cell
+
+
+def _network(run: Path, trained: str, tested: str, size: int) -> nn.Module:
+    """A trained network, with the layer that it is tested with."""
+    network, _ = load_colorizer(run / WEIGHTS)
+    if trained != tested:
+        swap_attention_(network, build_attention(layer_at(tested, size), channels=CHANNELS, patch_size=PATCH_SIZE))
+    return network
 
 
 def _tested(network: Callable[[Tensor, Tensor], Tensor], data: Path, size: int) -> Cell:
@@ -174,6 +182,11 @@ def losses(record: Record, trained: str, tested: str) -> list[float]:
     """Of all seeds."""
     seeds = seeds_of(trained, record.settings["seeds"])
     return [record.cells[f"{trained} {tested} {seed}"]["loss"] for seed in seeds]
+
+
+def left_out(record: Record) -> list[str]:
+    """A line for each frame that could not be used in a training."""
+    return list(dict.fromkeys(line for cell in record.cells.values() for line in cell.get("left_out", [])))
 
 
 def markdown(record: Record, name: str) -> str:
@@ -234,21 +247,29 @@ def plot(record: Record, name: str, path: Path) -> None:
     save(canvas, path)
 
 
+def untrained(runs: Path, chosen: Table, *, size: int, iterations: int) -> list[Path]:
+    """Weights that a strip needs and that are not there: tables are kept longer than the runs behind them."""
+    files = [_folder(runs, trained, size, iterations, 0) / WEIGHTS for trained, _ in chosen.rows]
+    return [file for file in files if not file.exists()]
+
+
 def strip(data: Path, runs: Path, chosen: Table, *, size: int, iterations: int, path: Path) -> None:
-    """A test frame coloured by each network of the table, side by side."""
+    """A test frame coloured by each network of the table with its farthest reference, side by side."""
     from psal.data import davis
     from psal.experiments.plots import save, strip_of
     from psal.experiments.reconstruction import STRIP_ZOOM, pixels_of
     from psal.training.colorize import grey_of
 
-    _, pair = davis.distant_pairs(data, "val", [DISTANCES[-1]])[0]
+    _, pair = max(davis.distant_pairs(data, "val", DISTANCES), key=lambda found: found[0])
     frame, reference = (davis.load_square(file, size)[None] for file in (pair.frame, pair.reference))
     grey = grey_of(frame)
     pictures = {"frame": frame, "reference": reference, "grey": grey.expand_as(frame)}
-    for name in dict.fromkeys(trained for trained, _ in chosen.rows):
-        network, _ = load_colorizer(runs / f"{name}_{size}_{iterations}_0" / WEIGHTS)
-        with torch.no_grad():
-            pictures[label(name)] = network(grey, reference)
+    for trained, tested in chosen.rows:
+        network = _network(_folder(runs, trained, size, iterations, 0), trained, tested, size)
+        title = label(trained) if trained == tested else f"{label(trained)} → {label(tested)}"
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            pictures[title] = network(grey, reference)
     save(strip_of({title: pixels_of(x) for title, x in pictures.items()}, STRIP_ZOOM), path)
 
 

@@ -1,5 +1,6 @@
 """A training run's state on disk, whole or not at all."""
 
+import contextlib
 import io
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from psal.errors import UsageError
 from psal.whole_files import write_whole
 
 FILE = "checkpoint.pt"
+KEPT = {"step", "settings", "model", "average", "optimizer", "seconds", "since_row", "loss", "complaints"}
 
 
 def save(folder: Path, state: dict[str, Any]) -> None:
@@ -23,15 +25,15 @@ def load(folder: Path) -> dict[str, Any] | None:
     """The state, or None if there is none.
 
     Raises:
-        UsageError: if the file is not a checkpoint.
+        OSError: if the file cannot be read.
+        UsageError: if it is not a checkpoint.
     """
     path = folder / FILE
     if not path.exists():
         return None
-    try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-        if {"step", "settings", "model", "average", "optimizer"} <= state.keys():
+    content = io.BytesIO(path.read_bytes())
+    with contextlib.suppress(Exception):  # whatever is in the file, the message is the same
+        state = torch.load(content, map_location="cpu", weights_only=True)
+        if state.keys() >= KEPT:
             return dict(state)
-    except Exception as error:  # whatever is in the file, the message is the same
-        raise UsageError(f"{path} is not a checkpoint ({error}): choose another folder, or remove it") from None
     raise UsageError(f"{path} is not a checkpoint of this project: choose another folder, or remove it")

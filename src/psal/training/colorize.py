@@ -13,7 +13,8 @@ from psal.luminance import luminance
 from psal.trained import PATCH_SIZE, build_colorizer
 
 DISTANCES = (1, 3, 5, 10)  # frames between a test picture and its references, before and after
-LOOK_DISTANCE = 5  # frames between a picture that is looked at and its reference
+LOOK_DISTANCES = (5, 3, 1)  # frames between a picture that is looked at and its reference: the first that there are
+LOOK_ROWS = 2
 
 
 class ColorizeTask:
@@ -33,11 +34,12 @@ class ColorizeTask:
     name = "colorize"
 
     def __init__(self, data: Path, attention: str, size: int, seed: int) -> None:
-        self.settings: dict[str, Any] = {"attention": attention, "size": size, "patch_size": PATCH_SIZE}
         self._attention = attention
         self._pairs = davis.TrainingPairs(data, "train", size, seed)
-        distant = davis.distant_pairs(data, "val", [LOOK_DISTANCE])
-        self._looked_at = [_load(pair, size) for _, pair in distant[:2]]
+        self._looked_at, self._broken = _to_look_at(data, size)
+        self.settings: dict[str, Any] = {
+            "attention": attention, "size": size, "patch_size": PATCH_SIZE, "frames": self._pairs.fingerprint
+        }  # fmt: skip
 
     def build(self) -> nn.Module:
         return build_colorizer(self._attention)
@@ -50,17 +52,19 @@ class ColorizeTask:
         frame, reference = batch
         return inner_error(model(grey_of(frame), reference), frame)
 
-    def look(self, model: nn.Module) -> Image.Image:
-        rows = []
+    def look(self, model: nn.Module) -> Image.Image | None:
+        if not self._looked_at:
+            return None
+        rows, weight = [], next(model.parameters())
         for frame, reference in self._looked_at:
             grey = grey_of(frame)
-            colored = model(grey.to(next(model.parameters()).device), reference.to(next(model.parameters()).device))
+            colored = model(grey.to(weight), reference.to(weight))
             rows.append(torch.cat([grey.expand_as(frame), reference, colored.float().cpu(), frame], 3))
         pixels = torch.cat(rows, 2)[0].clamp(0, 1).mul(255).round().byte().permute(1, 2, 0)
         return Image.fromarray(pixels.numpy())
 
     def complaints(self) -> list[str]:
-        return list(self._pairs.broken.values())
+        return [*self._broken, *self._pairs.broken.values()]
 
 
 def grey_of(picture: Tensor) -> Tensor:
@@ -76,6 +80,20 @@ def inner_error(colored: Tensor, frame: Tensor) -> Tensor:
 
 def _load(pair: davis.Pair, size: int) -> tuple[Tensor, Tensor]:
     return davis.load_square(pair.frame, size)[None], davis.load_square(pair.reference, size)[None]
+
+
+def _to_look_at(data: Path, size: int) -> tuple[list[tuple[Tensor, Tensor]], list[str]]:
+    """Pairs of the val split, as far as they can be read, and what is wrong with the others."""
+    found: list[tuple[Tensor, Tensor]] = []
+    broken: dict[str, None] = {}
+    for _, pair in davis.distant_pairs(data, "val", LOOK_DISTANCES):
+        if len(found) == LOOK_ROWS:
+            break
+        try:
+            found.append(_load(pair, size))
+        except davis.MissingDataError as error:
+            broken[str(error)] = None
+    return found, list(broken)
 
 
 def errors_on_val(network: Callable[[Tensor, Tensor], Tensor], data: Path, size: int) -> dict[int, list[float]]:

@@ -43,7 +43,7 @@ class Log:
     def _drop_from(self, step: int) -> None:
         rows = list(csv.reader(self._path.read_text().splitlines()))[1:] if self._path.exists() and step else []
         buffer = io.StringIO()
-        csv.writer(buffer).writerows([HEAD, *(row for row in rows if row and int(row[0]) <= step)])
+        csv.writer(buffer).writerows([HEAD, *(row for row in rows if row and row[0].isdigit() and int(row[0]) <= step)])
         write_whole(self._path, buffer.getvalue().encode())
 
 
@@ -52,4 +52,4 @@ def _board(folder: Path, step: int) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(folder / "tensorboard"), purge_step=step)
+    return SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)  # the first of those that are made anew

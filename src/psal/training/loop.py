@@ -39,6 +39,9 @@ class Settings:
         precision: of Fabric, as "32-true" or "bf16-mixed".
         device: "cpu" or "cuda".
         checkpoint_every, log_every, look_every: steps between checkpoints, rows of the log, and pictures.
+
+    Raises:
+        UsageError: if the learning rate is not above 0, or not finite.
     """
 
     iterations: int
@@ -51,6 +54,10 @@ class Settings:
     checkpoint_every: int = 500
     log_every: int = 50
     look_every: int = 1000
+
+    def __post_init__(self) -> None:
+        if not 0 < self.learning_rate < math.inf:
+            raise UsageError(f"the learning rate must be above 0 and finite, got {self.learning_rate}")
 
 
 @dataclass(frozen=True)
@@ -76,8 +83,9 @@ def train(
 ) -> Outcome:
     """Train a task, or go on where a run in the folder ``out`` stopped: on a CPU with the same bits.
 
-    Step s of process r of w takes the examples (s · w + r) · batch and following, and draws its random numbers from a
-    seed made of the run's seed, s and r: nothing of a generator's state has to be kept.
+    Step s of process r of w takes the examples (s · w + r) · batch and following, one after the other, each with random
+    numbers from a seed made of the run's seed and the example's number. So nothing of a generator's state has to be
+    kept, and a step does not depend on how its examples are spread over processes.
 
     Args:
         task: what is trained.
@@ -86,8 +94,8 @@ def train(
         progress: called with the step and the loss.
 
     Raises:
-        UsageError: if the folder holds a run with other settings.
-        RuntimeError: if the loss is not a number any more.
+        UsageError: if the folder holds a run with other settings or more steps, or if the loss or its gradient is not a
+            number any more.
     """
     fabric = _fabric(settings)
     fabric.launch()
@@ -95,24 +103,28 @@ def train(
         check_folder_is_writable(out)
     fabric.barrier()
     described = {"task": task.name, **task.settings, **asdict(settings), "processes": fabric.world_size}
-    state = checkpoint.load(out)
+    state = fabric.broadcast(checkpoint.load(out) if fabric.is_global_zero else None)  # other machines may not see it
     _check_same(out, state, described)
 
     torch.manual_seed(settings.seed)
     network = task.build()
-    if state is not None:
-        network.load_state_dict(state["model"])
     model, optimizer = fabric.setup(network, torch.optim.Adam(network.parameters(), lr=settings.learning_rate))
     average = AveragedModel(network, multi_avg_fn=_averaging(settings.average))
-    if state is not None:
+    if state is not None:  # after the setup, which brings all to the precision
+        network.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         average.load_state_dict(state["average"])
     start = state["step"] if state else 0
     spent, since_row = (state["seconds"], state["since_row"]) if state else (0.0, [])
     loss_shown = state["loss"] if state else math.nan
+    complaints = state["complaints"] if state else []
+    if start == settings.iterations and (out / WEIGHTS).exists():
+        return Outcome(start, start, loss_shown, math.nan, complaints)
     begun = time.perf_counter() - spent
 
     def keep(step: int) -> None:
+        nonlocal complaints
+        complaints = _together(fabric, complaints + task.complaints())
         if fabric.is_global_zero:
             checkpoint.save(
                 out,
@@ -120,6 +132,7 @@ def train(
                     "step": step, "settings": described, "model": network.state_dict(),
                     "average": average.state_dict(), "optimizer": optimizer.state_dict(),
                     "seconds": time.perf_counter() - begun, "since_row": since_row, "loss": loss_shown,
+                    "complaints": complaints,
                 },
             )  # fmt: skip
 
@@ -129,35 +142,44 @@ def train(
             average.update_parameters(network)
             done = step + 1
             if done % settings.log_every == 0 or done == settings.iterations:
-                loss_shown = _mean_over_processes(fabric, sum(since_row) / len(since_row))
+                loss_shown = sum(since_row) / len(since_row)
                 since_row = []
                 log.add(done, loss_shown, time.perf_counter() - begun)
-            if done % settings.look_every == 0 or done == settings.iterations:
-                _look(fabric, task, average.module, out, done)
             if done % settings.checkpoint_every == 0 or done == settings.iterations:
                 keep(done)
-            progress(done, loss_shown)
+            if done % settings.look_every == 0 or done == settings.iterations:
+                _look(fabric, task, average.module, out, done)
+            progress(done, sum(since_row) / len(since_row) if since_row else loss_shown)
     if fabric.is_global_zero:
         weights = {name: x.contiguous() for name, x in average.module.state_dict().items()}
         write_whole(out / WEIGHTS, save_weights(weights, {name: str(value) for name, value in described.items()}))
-    done = max(start, settings.iterations)
+    done = settings.iterations
     seconds = (time.perf_counter() - begun - spent) / (done - start) if done > start else math.nan
-    return Outcome(start, done, loss_shown, seconds, task.complaints())
+    return Outcome(start, done, loss_shown, seconds, complaints)
 
 
 def _step(fabric: Fabric, task: Task, model: nn.Module, optimizer: Any, settings: Settings, step: int) -> float:
-    place = step * fabric.world_size + fabric.global_rank
-    torch.manual_seed(settings.seed * 2**32 + place)
-    numbers = range(place * settings.batch, (place + 1) * settings.batch)
-    batch = [x.to(fabric.device) for x in task.examples(numbers)]
+    """One step of all processes; returns the mean loss of their examples."""
+    first = (step * fabric.world_size + fabric.global_rank) * settings.batch
+    numbers = range(first, first + settings.batch)
     optimizer.zero_grad()
-    loss = task.loss(model, batch)
-    fabric.backward(loss)
+    total = 0.0
+    for number in numbers:
+        torch.manual_seed(settings.seed * 2**32 + number)
+        example = [x.to(fabric.device) for x in task.examples([number])]
+        with fabric.no_backward_sync(model, enabled=number != numbers[-1]):  # type: ignore[arg-type]
+            loss = task.loss(model, example)
+            fabric.backward(loss / settings.batch)
+        total += loss.item()
+    mean = _mean_over_processes(fabric, total / settings.batch)
+    slope = torch.nn.utils.get_total_norm(x.grad for x in model.parameters() if x.grad is not None).item()
+    if not (math.isfinite(mean) and math.isfinite(slope)):
+        raise UsageError(
+            f"the loss is {mean} and the norm of its gradient {slope} in step {step + 1}: "
+            f"start in another folder, with a lower learning rate than {settings.learning_rate}"
+        )
     optimizer.step()
-    value = loss.item()
-    if not math.isfinite(value):
-        raise RuntimeError(f"the loss is {value} in step {step + 1}: lower the learning rate")
-    return value
+    return mean
 
 
 def _averaging(steps: int) -> Callable[[Any, Any, Tensor | int], None]:
@@ -173,9 +195,15 @@ def _averaging(steps: int) -> Callable[[Any, Any, Tensor | int], None]:
 
 
 def _mean_over_processes(fabric: Fabric, value: float) -> float:
-    mean = fabric.all_reduce(torch.tensor(value, dtype=torch.float64))
+    mean = fabric.all_reduce(torch.tensor(value, dtype=torch.float64, device=fabric.device))
     assert isinstance(mean, Tensor)
     return float(mean)
+
+
+def _together(fabric: Fabric, lines: list[str]) -> list[str]:
+    """The lines of all processes, each once."""
+    found = [fabric.broadcast(lines, src=rank) for rank in range(fabric.world_size)]
+    return list(dict.fromkeys(line for own in found for line in own))
 
 
 def _look(fabric: Fabric, task: Task, network: nn.Module, out: Path, step: int) -> None:
@@ -184,9 +212,16 @@ def _look(fabric: Fabric, task: Task, network: nn.Module, out: Path, step: int) 
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(0)
         picture = task.look(network)
+    if picture is None:
+        return
     buffer = BytesIO()
     picture.save(buffer, "PNG")
     write_whole(out / f"look_{step:06d}.png", buffer.getvalue())
+
+
+def is_first_process() -> bool:
+    """Whether this process is to speak: the only one, or the first of those that torchrun or ``fabric run`` started."""
+    return os.environ.get("RANK", "0") == "0"
 
 
 def _fabric(settings: Settings) -> Fabric:
@@ -210,6 +245,9 @@ def _check_same(out: Path, state: dict[str, Any] | None, described: dict[str, An
     if differ:
         listed = ", ".join(f"{name} {before.get(name)}, not {described[name]}" for name in differ)
         raise UsageError(f"{out} holds a run with {listed}: choose another folder, or the same settings to go on")
+    if state["step"] > described["iterations"]:
+        more = f"{state['step']} steps, more than {described['iterations']}"
+        raise UsageError(f"{out} holds a run of {more}: choose another folder, or more iterations")
 
 
 class _Silent:

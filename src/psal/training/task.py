@@ -22,8 +22,8 @@ class Task(Protocol):
     def loss(self, model: nn.Module, batch: Sequence[Tensor]) -> Tensor:
         """The mean over the batch of what is made small."""
 
-    def look(self, model: nn.Module) -> Image.Image:
-        """What the network does at present, as a picture."""
+    def look(self, model: nn.Module) -> Image.Image | None:
+        """What the network does at present, as a picture; None if there is nothing to look at."""
 
     def complaints(self) -> list[str]:
         """A line for each file that could not be used."""
