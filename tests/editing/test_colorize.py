@@ -190,6 +190,14 @@ def test_the_network_brings_most_of_the_colour() -> None:
     assert chroma_error(psal.colorize(luma(truth), truth, model="network", seed=0), truth) < 0.3
 
 
+@pytest.mark.parametrize("side", [100, 129, 181, 257, 400])
+def test_the_network_finds_the_colours_of_a_reference_of_any_size(side: int) -> None:
+    """Both pictures must come to the same scale, also where their sizes lie on two sides of a limit."""
+    truth = scene(128, 128)
+    reference = F.interpolate(truth[None], (side, side), mode="bicubic", antialias=True)[0].clamp(0, 1)
+    assert chroma_error(psal.colorize(luma(truth), reference, model="network", seed=0), truth) < 0.2
+
+
 @pytest.mark.parametrize(("image", "reference"), [((7, 5), (9, 30)), ((300, 531), (270, 601)), ((1, 1), (2, 3))])
 def test_the_network_keeps_luminance_at_any_size(image: tuple[int, int], reference: tuple[int, int]) -> None:
     grey = torch.rand(1, *image)

@@ -1,11 +1,13 @@
-"""Colours by the trained network, at the size that it was trained at."""
+"""Colours by the trained network, at no more than the size that it was trained at."""
+
+import math
 
 import torch
 from torch import Tensor
 
 from psal.editing.guided_upsampling import upsample_guided
 from psal.editing.pictures import Progress
-from psal.editing.resizing import halve
+from psal.editing.resizing import halve, resize
 from psal.luminance import chroma
 from psal.trained import load_colorizer
 
@@ -23,7 +25,8 @@ def find_chroma_by_network(luma: Tensor, reference: Tensor, seed: int, progress:
         ``[2, H, W]``
     """
     network, settings = load_colorizer(seed=seed)
-    small, colors = (_halve_to(int(settings["size"]), x) for x in (luma, reference))
+    small = _halve_to(int(settings["size"]), luma)
+    colors = _shrink_to_area(small[0].numel(), reference)
     with torch.no_grad():
         colored = network(small[None], colors[None])[0]
     if progress:
@@ -39,3 +42,12 @@ def _halve_to(size: int, x: Tensor) -> Tensor:
     while min(x.shape[1:]) > size:
         x = halve(x)
     return x
+
+
+def _shrink_to_area(pixels: int, x: Tensor) -> Tensor:
+    """A map ``[C, H, W]`` with no more pixels than that: things that both pictures show are then of one size."""
+    scale = math.sqrt(pixels / x[0].numel())
+    if scale >= 1:
+        return x
+    height, width = (max(1, round(scale * side)) for side in x.shape[1:])
+    return resize(x[None], (height, width))[0].clamp(0, 1)
