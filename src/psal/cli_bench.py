@@ -142,14 +142,14 @@ def colorization(
                 size=side, iterations=steps, seeds=seeds, threads=threads, progress=progress,
             )  # fmt: skip
         tables.plot(record, table, out / f"colorization_{table}.png")
-        _write(record, tables.markdown(record, table), readme)
-        for line in tables.left_out(record):
-            complain(f"{line} (left out)", prefix="warning: ")
         strip = out / f"colorization_{table}_strip.png"
         if missing := tables.untrained(runs, chosen, size=side, iterations=steps):
-            complain(f"{strip} is left as it is: {missing[0]} is not there any more", prefix="warning: ")
+            complain(f"{strip} is not drawn anew: {missing[0]} is not there any more", prefix="warning: ")
         else:
             tables.strip(data, runs, chosen, size=side, iterations=steps, path=strip)
+        for line in tables.left_out(record):
+            complain(f"{line} (left out)", prefix="warning: ")
+        _write(record, tables.markdown(record, table), readme)
 
 
 def _layers(chosen: str | None, known: Sequence[str]) -> list[str]:

@@ -2,7 +2,7 @@
 
 
 class UsageError(ValueError):
-    """What was asked for does not fit together; nothing has been done."""
+    """What was asked for does not fit together, or cannot work; nothing is lost."""
 
 
 def describe(error: BaseException) -> str:

@@ -24,12 +24,13 @@ def swap_attention_(model: nn.Module, replacement: Replacement, filter_fn: Filte
     Args:
         model: whose submodules are looked through; itself it stays.
         replacement: a layer, which then stands in all places, or a function without arguments that makes one for each;
-            one layer in several places is replaced by one. If it fails, nothing is replaced.
+            one layer in several places is replaced by one. If the function fails, nothing is replaced.
         filter_fn: ``(module, name) -> bool``, True for what is to be replaced; None takes psal's own layers and
             :mod:`psal.baselines`. What is inside a replaced module is not asked about.
 
     Returns:
-        Names of what was replaced, as in ``model.named_modules()``; with a warning if there is nothing.
+        Names of what was replaced, as in ``model.named_modules()``, but all that a layer has in its parent; with a
+        warning if there is nothing.
 
     >>> from psal import PatchAttention
     >>> from psal.models import Colorizer

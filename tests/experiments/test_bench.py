@@ -184,7 +184,7 @@ def test_networks_are_trained_tested_and_tabulated(tmp_path: Path, davis: Path, 
     (tmp_path / "results" / "colorization_similarity.md").unlink()
     without = bench(*options, *folders)
     assert without.returncode == 0
-    assert "colorization_similarity_strip.png is left as it is" in without.stderr
+    assert "colorization_similarity_strip.png is not drawn anew" in without.stderr
     assert (tmp_path / "results" / "colorization_similarity.md").read_text().startswith("Table 5")
 
 

@@ -97,10 +97,10 @@ from psal.training.colorize import ColorizeTask
 from psal.training.loop import Settings, train
 
 class Killed(ColorizeTask):
-    def examples(self, numbers):
-        if 5 in numbers:
+    def example(self, number):
+        if number == 5:
             os.kill(os.getpid(), signal.SIGKILL)
-        return super().examples(numbers)
+        return super().example(number)
 
 import torch
 torch.set_num_threads(1)
@@ -128,13 +128,16 @@ def on_two_processes(*command: object) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("attention", ["psal3", "linear"])
-def test_two_processes_take_the_step_of_one_with_twice_the_batch(attention: str, davis: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("attention", "batch"), [("psal3", 1), ("linear", 2)])
+def test_two_processes_take_the_step_of_one_with_twice_the_batch(
+    attention: str, batch: int, davis: Path, tmp_path: Path
+) -> None:
     broken = frame(davis, "bear", 1)
     broken.write_bytes(b"x")
     options = ("--attention", attention, "--iterations", 9, "--size", SIZE, "--threads", 1, "--data", davis)
-    assert train(davis, tmp_path / "one", *options, "--batch", 2).returncode == 0
-    done = on_two_processes("-m", "psal.cli", "train", "colorize", *options, "--out", tmp_path / "two")
+    assert train(davis, tmp_path / "one", *options, "--batch", 2 * batch).returncode == 0
+    own = ("--batch", batch, "--out", tmp_path / "two")
+    done = on_two_processes("-m", "psal.cli", "train", "colorize", *options, *own)
     assert done.returncode == 0, done.stderr
     found, wanted = weights(tmp_path / "two"), weights(tmp_path / "one")
     for name in wanted:
@@ -143,6 +146,31 @@ def test_two_processes_take_the_step_of_one_with_twice_the_batch(attention: str,
     assert done.stdout.count("9 steps") == 1  # the first process speaks for all
     assert done.stderr.count(f"warning: {broken}") == 1
     assert "warning: 1 frame was left out" in done.stderr
+
+
+STOPPED = """
+import sys
+from pathlib import Path
+from psal.training.colorize import ColorizeTask
+from psal.training.loop import Settings, train
+
+class Stopped(ColorizeTask):
+    def look(self, model):
+        raise KeyboardInterrupt
+
+import torch
+torch.set_num_threads(1)
+train(Stopped(Path(sys.argv[1]), "psal3", 20, 0), Settings(5), Path(sys.argv[2]))
+"""
+
+
+def test_weights_are_those_of_the_last_step_after_a_stop_between_it_and_them(davis: Path, tmp_path: Path) -> None:
+    assert train(davis, tmp_path / "whole", "--iterations", 5).returncode == 0
+    assert train(davis, tmp_path / "run", "--iterations", 3).returncode == 0
+    subprocess.run([sys.executable, "-c", STOPPED, davis, tmp_path / "run"], check=False, timeout=300)
+    again = train(davis, tmp_path / "run", "--iterations", 5)
+    assert again.stdout.startswith("5 steps, 5 of them before, loss 0.0")
+    assert_same_weights(tmp_path / "run", tmp_path / "whole")
 
 
 FOLDER_EACH = """
@@ -165,6 +193,14 @@ def test_processes_that_share_no_folder_go_on_together(davis: Path, tmp_path: Pa
         done = on_two_processes(script, davis, tmp_path / out, iterations)
         assert done.returncode == 0, done.stderr
     assert_same_weights(tmp_path / "parts" / "0", tmp_path / "whole" / "0")
+
+
+def test_processes_that_were_started_unlike_are_told_so(davis: Path, tmp_path: Path) -> None:
+    script = tmp_path / "each.py"
+    script.write_text(FOLDER_EACH.replace("int(sys.argv[3])", "3 + int(os.environ['RANK'])"))
+    done = on_two_processes(script, davis, tmp_path / "run")
+    assert done.returncode != 0
+    assert "process 1 was started with iterations 4, not 3, unlike the first one" in done.stderr
 
 
 def test_bfloat16_trains(davis: Path, tmp_path: Path) -> None:
@@ -256,7 +292,9 @@ def test_what_is_no_checkpoint_is_named(davis: Path, tmp_path: Path) -> None:
     (tmp_path / "run" / "checkpoint.pt").write_bytes(b"broken")
     done = train(davis, tmp_path / "run", "--iterations", 1)
     assert done.returncode == 2
-    assert "checkpoint.pt is not a checkpoint of this project: choose another folder, or remove it\n" in done.stderr
+    assert "checkpoint.pt is not a checkpoint: choose another folder\n" in done.stderr
+    torch.save({"step": 1}, tmp_path / "run" / "checkpoint.pt")
+    assert "checkpoint.pt is of another version, without average, " in train(davis, tmp_path / "run").stderr
 
 
 def test_the_logs_go_on_without_a_gap(davis: Path, tmp_path: Path) -> None:
@@ -264,9 +302,9 @@ def test_the_logs_go_on_without_a_gap(davis: Path, tmp_path: Path) -> None:
     for iterations in (50, 100, 150):
         assert train(davis, run, "--iterations", iterations).returncode == 0
         with (run / "log.csv").open("a") as file:
-            file.write("cut")  # as by a full disk
+            file.write("20")  # torn off, as by a full disk
     with (run / "log.csv").open() as file:
-        assert [row["step"] for row in csv.DictReader(file)] == ["50", "100", "150", "cut"]
+        assert [row["step"] for row in csv.DictReader(file)] == ["50", "100", "150", "20"]
     events = EventAccumulator(str(run / "tensorboard")).Reload()
     assert [event.step for event in events.Scalars("loss")] == [50, 100, 150]
 

@@ -92,6 +92,8 @@ def load_square(path: Path, size: int) -> Tensor:
     try:
         with Image.open(path) as file:
             picture = file.convert("RGB")
+    except MemoryError:
+        raise
     except Exception as error:  # decoders of a broken file raise errors of any kind
         raise MissingDataError(f"{path} cannot be read: {error}") from error
     return square(picture, size)

@@ -45,7 +45,9 @@ def _halve_to(size: int, x: Tensor) -> Tensor:
 
 
 def _shrink_to_area(pixels: int, x: Tensor) -> Tensor:
-    """A map ``[C, H, W]`` with no more pixels than that: things that both pictures show are then of one size."""
+    """A map ``[C, H, W]`` with about so many pixels if it has more: the larger of two pictures of a scene shows it
+    larger.
+    """
     scale = math.sqrt(pixels / x[0].numel())
     if scale >= 1:
         return x

@@ -1,6 +1,5 @@
 """A training run's state on disk, whole or not at all."""
 
-import contextlib
 import io
 from pathlib import Path
 from typing import Any
@@ -32,8 +31,13 @@ def load(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     content = io.BytesIO(path.read_bytes())
-    with contextlib.suppress(Exception):  # whatever is in the file, the message is the same
+    try:
         state = torch.load(content, map_location="cpu", weights_only=True)
-        if state.keys() >= KEPT:
-            return dict(state)
-    raise UsageError(f"{path} is not a checkpoint of this project: choose another folder, or remove it")
+        missing = KEPT - state.keys()
+    except MemoryError:
+        raise
+    except Exception:  # whatever is in the file, the message is the same
+        raise UsageError(f"{path} is not a checkpoint: choose another folder") from None
+    if missing:
+        raise UsageError(f"{path} is of another version, without {', '.join(sorted(missing))}: choose another folder")
+    return dict(state)

@@ -44,12 +44,11 @@ class ColorizeTask:
     def build(self) -> nn.Module:
         return build_colorizer(self._attention)
 
-    def examples(self, numbers: Sequence[int]) -> Sequence[Tensor]:
-        pairs = [self._pairs[number] for number in numbers]
-        return [torch.stack(pictures) for pictures in zip(*pairs, strict=True)]
+    def example(self, number: int) -> Sequence[Tensor]:
+        return [picture[None] for picture in self._pairs[number]]
 
-    def loss(self, model: nn.Module, batch: Sequence[Tensor]) -> Tensor:
-        frame, reference = batch
+    def loss(self, model: nn.Module, example: Sequence[Tensor]) -> Tensor:
+        frame, reference = example
         return inner_error(model(grey_of(frame), reference), frame)
 
     def look(self, model: nn.Module) -> Image.Image | None:

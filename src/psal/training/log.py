@@ -43,8 +43,13 @@ class Log:
     def _drop_from(self, step: int) -> None:
         rows = list(csv.reader(self._path.read_text().splitlines()))[1:] if self._path.exists() and step else []
         buffer = io.StringIO()
-        csv.writer(buffer).writerows([HEAD, *(row for row in rows if row and row[0].isdigit() and int(row[0]) <= step)])
+        csv.writer(buffer).writerows([HEAD, *(row for row in rows if _is_whole(row) and int(row[0]) <= step)])
         write_whole(self._path, buffer.getvalue().encode())
+
+
+def _is_whole(row: list[str]) -> bool:
+    """Not the torn last row of a run that was killed."""
+    return len(row) == len(HEAD) and row[0].isdigit()
 
 
 def _board(folder: Path, step: int) -> Any:

@@ -3,7 +3,8 @@
 import math
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -97,12 +98,18 @@ def train(
         UsageError: if the folder holds a run with other settings or more steps, or if the loss or its gradient is not a
             number any more.
     """
-    fabric = _fabric(settings)
-    fabric.launch()
+    with _processes(settings) as fabric:
+        return _train(fabric, task, settings, out, progress)
+
+
+def _train(
+    fabric: Fabric, task: Task, settings: Settings, out: Path, progress: Callable[[int, float], None]
+) -> Outcome:
     if fabric.is_global_zero:
         check_folder_is_writable(out)
     fabric.barrier()
     described = {"task": task.name, **task.settings, **asdict(settings), "processes": fabric.world_size}
+    _check_processes_agree(fabric, described)
     state = fabric.broadcast(checkpoint.load(out) if fabric.is_global_zero else None)  # other machines may not see it
     _check_same(out, state, described)
 
@@ -118,8 +125,6 @@ def train(
     spent, since_row = (state["seconds"], state["since_row"]) if state else (0.0, [])
     loss_shown = state["loss"] if state else math.nan
     complaints = state["complaints"] if state else []
-    if start == settings.iterations and (out / WEIGHTS).exists():
-        return Outcome(start, start, loss_shown, math.nan, complaints)
     begun = time.perf_counter() - spent
 
     def keep(step: int) -> None:
@@ -136,26 +141,25 @@ def train(
                 },
             )  # fmt: skip
 
-    with Log(out, start) if fabric.is_global_zero else _Silent() as log:
+    with Log(out, start) if fabric.is_global_zero and start < settings.iterations else _Silent() as log:
         for step in range(start, settings.iterations):
             since_row.append(_step(fabric, task, model, optimizer, settings, step))
             average.update_parameters(network)
             done = step + 1
             if done % settings.log_every == 0 or done == settings.iterations:
-                loss_shown = sum(since_row) / len(since_row)
-                since_row = []
+                loss_shown, since_row = _mean(since_row, loss_shown), []
                 log.add(done, loss_shown, time.perf_counter() - begun)
             if done % settings.checkpoint_every == 0 or done == settings.iterations:
                 keep(done)
             if done % settings.look_every == 0 or done == settings.iterations:
                 _look(fabric, task, average.module, out, done)
-            progress(done, sum(since_row) / len(since_row) if since_row else loss_shown)
+            progress(done, _mean(since_row, loss_shown))
     if fabric.is_global_zero:
         weights = {name: x.contiguous() for name, x in average.module.state_dict().items()}
         write_whole(out / WEIGHTS, save_weights(weights, {name: str(value) for name, value in described.items()}))
     done = settings.iterations
     seconds = (time.perf_counter() - begun - spent) / (done - start) if done > start else math.nan
-    return Outcome(start, done, loss_shown, seconds, complaints)
+    return Outcome(start, done, _mean(since_row, loss_shown), seconds, complaints)
 
 
 def _step(fabric: Fabric, task: Task, model: nn.Module, optimizer: Any, settings: Settings, step: int) -> float:
@@ -166,7 +170,7 @@ def _step(fabric: Fabric, task: Task, model: nn.Module, optimizer: Any, settings
     total = 0.0
     for number in numbers:
         torch.manual_seed(settings.seed * 2**32 + number)
-        example = [x.to(fabric.device) for x in task.examples([number])]
+        example = [x.to(fabric.device) for x in task.example(number)]
         with fabric.no_backward_sync(model, enabled=number != numbers[-1]):  # type: ignore[arg-type]
             loss = task.loss(model, example)
             fabric.backward(loss / settings.batch)
@@ -194,16 +198,31 @@ def _averaging(steps: int) -> Callable[[Any, Any, Tensor | int], None]:
     return update
 
 
+def _mean(values: list[float], otherwise: float) -> float:
+    return sum(values) / len(values) if values else otherwise
+
+
 def _mean_over_processes(fabric: Fabric, value: float) -> float:
     mean = fabric.all_reduce(torch.tensor(value, dtype=torch.float64, device=fabric.device))
     assert isinstance(mean, Tensor)
     return float(mean)
 
 
+def _of_all_processes(fabric: Fabric, value: Any) -> list[Any]:
+    return [fabric.broadcast(value, src=rank) for rank in range(fabric.world_size)]
+
+
 def _together(fabric: Fabric, lines: list[str]) -> list[str]:
     """The lines of all processes, each once."""
-    found = [fabric.broadcast(lines, src=rank) for rank in range(fabric.world_size)]
-    return list(dict.fromkeys(line for own in found for line in own))
+    return list(dict.fromkeys(line for own in _of_all_processes(fabric, lines) for line in own))
+
+
+def _check_processes_agree(fabric: Fabric, described: dict[str, Any]) -> None:
+    first, *others = _of_all_processes(fabric, described)
+    for rank, other in enumerate(others, 1):
+        if differ := [name for name in first if other[name] != first[name]]:
+            listed = ", ".join(f"{name} {other[name]}, not {first[name]}" for name in differ)
+            raise UsageError(f"process {rank} was started with {listed}, unlike the first one")
 
 
 def _look(fabric: Fabric, task: Task, network: nn.Module, out: Path, step: int) -> None:
@@ -224,17 +243,25 @@ def is_first_process() -> bool:
     return os.environ.get("RANK", "0") == "0"
 
 
-def _fabric(settings: Settings) -> Fabric:
-    """One process, or those that torchrun or ``fabric run`` started."""
+@contextmanager
+def _processes(settings: Settings) -> Iterator[Fabric]:
+    """One process, or those that torchrun or ``fabric run`` started; they part when all have come to the end."""
     processes = int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    return Fabric(
+    fabric = Fabric(
         accelerator=settings.device,
         devices=local,
         num_nodes=processes // local,
         strategy="ddp" if processes > 1 else "auto",
         precision=settings.precision,  # type: ignore[arg-type]
     )
+    fabric.launch()
+    try:
+        yield fabric
+        fabric.barrier()
+    finally:
+        if torch.distributed.is_initialized():
+            torch.distributed.destroy_process_group()  # or gloo's threads abort the process at its end
 
 
 def _check_same(out: Path, state: dict[str, Any] | None, described: dict[str, Any]) -> None:

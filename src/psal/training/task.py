@@ -16,11 +16,11 @@ class Task(Protocol):
     def build(self) -> nn.Module:
         """The network, new."""
 
-    def examples(self, numbers: Sequence[int]) -> Sequence[Tensor]:
-        """A batch; the same numbers give the same one."""
+    def example(self, number: int) -> Sequence[Tensor]:
+        """Tensors ``(1, …)``; the same number gives the same ones."""
 
-    def loss(self, model: nn.Module, batch: Sequence[Tensor]) -> Tensor:
-        """The mean over the batch of what is made small."""
+    def loss(self, model: nn.Module, example: Sequence[Tensor]) -> Tensor:
+        """What is made small."""
 
     def look(self, model: nn.Module) -> Image.Image | None:
         """What the network does at present, as a picture; None if there is nothing to look at."""
