@@ -205,6 +205,9 @@ def markdown(record: Record, name: str) -> str:
         )  # fmt: skip
     window = layer_at("local", settings["size"]).removeprefix("local")
     local = f"\nThe window of local attention is {window}: in proportion that of the paper, 50 of 256."
+    seeds = settings["seeds"]
+    several = f"\nOf {seeds} seeds of a PSAL network the mean, the lowest and the highest; others were trained once."
+    has_psal = any(trained.startswith("psal") for trained, _ in chosen.rows)
     head = ["attention in training", "in the test", "loss", "10⁹ operations", "GB", "s", "paper's loss"]
     return f"""\
 {chosen.title}:
@@ -212,8 +215,8 @@ def markdown(record: Record, name: str) -> str:
 {table(head, rows)}
 
 Mean square error on the val split: the middle frame of each sequence, with the references 1, 3, 5 and 10 frames before
-and after it; a border of {PATCH_SIZE} is left out. The grey frames themselves have {record.cells["grey"]["loss"]:.5f}.
-Of the {settings["seeds"]} seeds of a PSAL network the mean, the lowest and the highest; the others were trained once.
+and after it; a border of {PATCH_SIZE} is left out. The grey frames themselves have \
+{record.cells["grey"]["loss"]:.5f}.{several if has_psal else ""}
 All networks: {settings["size"]}², {settings["iterations"]:,} iterations with one pair each, Adam at 0.001, weights
 averaged over the last 1,000 steps or all. They start alike: the chroma of what attention finds is added to the grey,
 and the key's filters are like the query's ({LIKENESS} of 1), as training from unlike filters finds nothing to compare.
