@@ -12,7 +12,7 @@ from psal.models import Colorizer
 from psal.models.colorizer import CHANNELS
 
 PATCH_SIZE = 7
-# psal train colorize --data DAVIS --attention psal-aggregate --size 128 --iterations 3000 --out RUN
+# psal train colorize --data DAVIS --attention psal-aggregate --size 128 --iterations 3000 --seed 1 --out RUN
 COLORIZER = Path(str(files("psal"))) / "weights" / "colorizer.safetensors"
 
 
