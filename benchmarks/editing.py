@@ -258,7 +258,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
-    about = metadata("editing") | {"command": f"python -m benchmarks.editing --data {arguments.data}"}
+    only = "" if arguments.rows == list(ROWS) else f" --rows {' '.join(arguments.rows)}"
+    about = metadata("editing") | {"command": f"python -m benchmarks.editing --data {arguments.data}{only}"}
     path = Path("results/editing.json")
     groups: dict[str, Any] = json.loads(path.read_text())["groups"] if path.exists() else {}
     try:
@@ -266,11 +267,11 @@ def main() -> None:
             print(f"measuring: {name}", file=sys.stderr, flush=True)
             bench = Bench(arguments.data)
             ROWS[name](bench)
-            groups[name] = {"rows": bench.rows, "commit": about["commit"], "date": about["date"]}
+            groups[name] = {"rows": bench.rows, "metadata": about}
     except FileNotFoundError as error:
         sys.exit(f"error: {error}")
     rows = [row for name in ROWS if name in groups for row in groups[name]["rows"]]
-    record = {"metadata": about, "rows": rows, "groups": groups, "notes": NOTES}
+    record = {"rows": rows, "groups": groups, "notes": NOTES}
     path.parent.mkdir(exist_ok=True)
     path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
     text = report.editing_markdown(record)

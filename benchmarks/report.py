@@ -90,7 +90,17 @@ In brackets the least and the greatest of single pictures. Each row's commit is 
 
 {record["notes"]}
 
-{origin(record["metadata"])}"""
+{_origins(record["groups"])}"""
+
+
+def _origins(groups: dict[str, Any]) -> str:
+    """On what each group of rows was measured, those of one machine and day together."""
+    names: dict[str, list[str]] = {}
+    for name, group in groups.items():
+        names.setdefault(origin(group["metadata"]), []).append(f"`{name}`")
+    if len(names) == 1:
+        return next(iter(names))
+    return "\n".join(f"Rows of {', '.join(own)}: {text}" for text, own in names.items())
 
 
 def app_markdown(record: dict[str, Any]) -> str:
