@@ -46,8 +46,9 @@ def train_colorize(
 
         from psal.attentions import check_name
         from psal.training.colorize import ColorizeTask
-        from psal.training.loop import Settings, is_first_process
+        from psal.training.loop import Settings
         from psal.training.loop import train as run
+        from psal.training.processes import is_first_process
 
         check_name(attention)
         torch.set_flush_denormal(True)  # weights far below one make products ten times slower otherwise

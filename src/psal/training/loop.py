@@ -1,10 +1,8 @@
 """The training loop of all tasks: averaged weights, checkpoints, several processes, the same bits after a stop."""
 
 import math
-import os
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -19,6 +17,7 @@ from torch.optim.swa_utils import AveragedModel
 from psal.errors import UsageError
 from psal.training import checkpoint
 from psal.training.log import Log
+from psal.training.processes import check_agreement, mean_over_processes, processes, together
 from psal.training.task import Task
 from psal.whole_files import check_folder_is_writable, write_whole
 
@@ -98,7 +97,7 @@ def train(
         UsageError: if the folder holds a run with other settings or more steps, or if the loss or its gradient is not a
             number any more.
     """
-    with _processes(settings) as fabric:
+    with processes(settings.device, settings.precision) as fabric:
         return _train(fabric, task, settings, out, progress)
 
 
@@ -109,7 +108,7 @@ def _train(
         check_folder_is_writable(out)
     fabric.barrier()
     described = {"task": task.name, **task.settings, **asdict(settings), "processes": fabric.world_size}
-    _check_processes_agree(fabric, described)
+    check_agreement(fabric, described)
     state = fabric.broadcast(checkpoint.load(out) if fabric.is_global_zero else None)  # other machines may not see it
     _check_same(out, state, described)
 
@@ -129,7 +128,7 @@ def _train(
 
     def keep(step: int) -> None:
         nonlocal complaints
-        complaints = _together(fabric, complaints + task.complaints())
+        complaints = together(fabric, complaints + task.complaints())
         if fabric.is_global_zero:
             checkpoint.save(
                 out,
@@ -175,7 +174,7 @@ def _step(fabric: Fabric, task: Task, model: nn.Module, optimizer: Any, settings
             loss = task.loss(model, example)
             fabric.backward(loss / settings.batch)
         total += loss.item()
-    mean = _mean_over_processes(fabric, total / settings.batch)
+    mean = mean_over_processes(fabric, total / settings.batch)
     slope = torch.nn.utils.get_total_norm(x.grad for x in model.parameters() if x.grad is not None).item()
     if not (math.isfinite(mean) and math.isfinite(slope)):
         raise UsageError(
@@ -202,29 +201,6 @@ def _mean(values: list[float], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-def _mean_over_processes(fabric: Fabric, value: float) -> float:
-    mean = fabric.all_reduce(torch.tensor(value, dtype=torch.float64, device=fabric.device))
-    assert isinstance(mean, Tensor)
-    return float(mean)
-
-
-def _of_all_processes(fabric: Fabric, value: Any) -> list[Any]:
-    return [fabric.broadcast(value, src=rank) for rank in range(fabric.world_size)]
-
-
-def _together(fabric: Fabric, lines: list[str]) -> list[str]:
-    """The lines of all processes, each once."""
-    return list(dict.fromkeys(line for own in _of_all_processes(fabric, lines) for line in own))
-
-
-def _check_processes_agree(fabric: Fabric, described: dict[str, Any]) -> None:
-    first, *others = _of_all_processes(fabric, described)
-    for rank, other in enumerate(others, 1):
-        if differ := [name for name in first if other[name] != first[name]]:
-            listed = ", ".join(f"{name} {other[name]}, not {first[name]}" for name in differ)
-            raise UsageError(f"process {rank} was started with {listed}, unlike the first one")
-
-
 def _look(fabric: Fabric, task: Task, network: nn.Module, out: Path, step: int) -> None:
     if not fabric.is_global_zero:
         return
@@ -236,32 +212,6 @@ def _look(fabric: Fabric, task: Task, network: nn.Module, out: Path, step: int) 
     buffer = BytesIO()
     picture.save(buffer, "PNG")
     write_whole(out / f"look_{step:06d}.png", buffer.getvalue())
-
-
-def is_first_process() -> bool:
-    """Whether this process is to speak: the only one, or the first of those that torchrun or ``fabric run`` started."""
-    return os.environ.get("RANK", "0") == "0"
-
-
-@contextmanager
-def _processes(settings: Settings) -> Iterator[Fabric]:
-    """One process, or those that torchrun or ``fabric run`` started; they part when all have come to the end."""
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    local = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    fabric = Fabric(
-        accelerator=settings.device,
-        devices=local,
-        num_nodes=processes // local,
-        strategy="ddp" if processes > 1 else "auto",
-        precision=settings.precision,  # type: ignore[arg-type]
-    )
-    fabric.launch()
-    try:
-        yield fabric
-        fabric.barrier()
-    finally:
-        if torch.distributed.is_initialized():
-            torch.distributed.destroy_process_group()  # or gloo's threads abort the process at its end
 
 
 def _check_same(out: Path, state: dict[str, Any] | None, described: dict[str, Any]) -> None:
