@@ -31,7 +31,7 @@ install: $(KERNEL)  ## set up .venv and compile the kernel
 
 demo: $(KERNEL)  ## fill, colour, rebuild and enlarge the sample pictures; they go to demo/
 	$(SAY) "demo"
-	@$(BIN)/python -m psal.demo --out demo
+	@$(BIN)/python -m psal.cli.demo --out demo
 
 test: lint $(CHROMIUM)  ## lint, and all tests but the slow ones
 	$(SAY) "tests"
@@ -63,7 +63,7 @@ sanitize: $(KERNEL)  ## the tests with a kernel under AddressSanitizer and UBSan
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	$(BIN)/python -m pytest -q tests -m "not slow" -k "not compile and not export" \
-		--ignore=tests/app --ignore=tests/experiments --ignore=tests/training --ignore=tests/test_cli.py
+		--ignore=tests/app --ignore=tests/experiments --ignore=tests/training --ignore=tests/cli
 
 clean:  ## remove what was built; .venv stays
 	rm -rf build dist demo src/*.egg-info $(KERNEL) .mypy_cache .pytest_cache .ruff_cache .hypothesis

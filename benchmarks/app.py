@@ -21,9 +21,9 @@ from playwright.sync_api import Browser, sync_playwright
 from benchmarks import report
 from benchmarks.report import Target
 from psal.data.samples import samples
-from psal.editing.files import write_picture_file
-from psal.experiments import machine
 from psal.experiments.markdown import update_readme
+from psal.io.files import write_picture_file
+from psal.measure import machine
 
 sys.path.insert(0, "tests")  # the page's selectors are in one file, beside the tests
 

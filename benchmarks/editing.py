@@ -22,10 +22,10 @@ from tqdm import tqdm
 
 import psal
 from benchmarks import report
-from benchmarks.fresh_process import measure_in_fresh_process
 from benchmarks.report import Target
-from benchmarks.timing import metadata
 from psal.experiments.markdown import update_readme
+from psal.measure.fresh_process import measure_in_fresh_process
+from psal.measure.timing import metadata
 
 Pixels = NDArray[np.uint8]
 

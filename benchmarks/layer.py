@@ -24,10 +24,10 @@ from benchmarks.faiss_search import Patches
 from benchmarks.frames import Pair
 from benchmarks.memory import peak_bytes_per_pixel
 from benchmarks.report import Target
-from benchmarks.timing import Case, Ratio, Timing, measure, metadata, ratio
 from psal.data.davis import MissingDataError
 from psal.experiments.feature_maps import CHANNELS
 from psal.experiments.markdown import update_readme
+from psal.measure.timing import Case, Ratio, Timing, measure, metadata, ratio
 
 PATCH_SIZE = 7
 NEIGHBORS = 3

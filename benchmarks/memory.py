@@ -18,7 +18,7 @@ from torch import Tensor
 
 import psal
 from benchmarks.frames import load_pair
-from psal.experiments.peak_memory import PeakResident, hand_memory_back
+from psal.measure.peak_memory import PeakResident, hand_memory_back
 
 
 def peak_bytes_per_pixel(data: Path, sequence: str, size: int, patch_size: int, aggregate: bool) -> dict[str, Any]:

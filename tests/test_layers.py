@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 import torch
-from maps import gradients, normal_map, random_mask
-from tolerances import assert_close, assert_same_bits
+from support.maps import gradients, normal_map, random_mask
+from support.tolerances import assert_close, assert_same_bits
 from torch import nn
 
 import psal

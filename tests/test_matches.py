@@ -2,7 +2,7 @@ import math
 
 import pytest
 import torch
-from maps import normal_map
+from support.maps import normal_map
 
 import psal
 

@@ -1,7 +1,7 @@
 import pytest
 import torch
-from maps import normal_map
-from tolerances import assert_close, assert_same_bits
+from support.maps import normal_map
+from support.tolerances import assert_close, assert_same_bits
 from torch import nn
 
 import psal

@@ -148,13 +148,6 @@ def check_temperature(temperature: float) -> None:
         raise ValueError(f"temperature must be positive and finite, got {temperature!r}")
 
 
-def check_seed(seed: int | None) -> None:
-    if seed is not None and not isinstance(seed, int):
-        raise TypeError(f"seed must be an int or None, got {seed!r}")
-    if seed is not None and not -(2**63) <= seed < 2**63:
-        raise ValueError(f"seed must fit into 64 bits, got {seed}")
-
-
 def check_matches(name: str, matches: tuple[Tensor, Tensor], query_shape: Sequence[int] | None = None) -> Matches:
     """Matches, or a plain pair, whose index and score agree and, if a query's shape is given, belong to it."""
     if not isinstance(matches, tuple) or len(matches) != 2 or not all(isinstance(x, Tensor) for x in matches):

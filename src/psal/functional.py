@@ -7,9 +7,9 @@ from torch import Tensor
 
 from psal import arguments, ops
 from psal.arguments import Similarity
-from psal.exact import exact_index
 from psal.matches import Matches
-from psal.ops.random import draw_seed
+from psal.ops.exact import exact_index
+from psal.seeds import check_seed, draw_seed
 
 DEFAULT_ITERATIONS = {"random": 5, "tree": 1, "matches": 1}
 
@@ -259,7 +259,7 @@ def _search(
     """:func:`patch_match` with the score in the type that was worked in."""
     sides = _check_maps(query, key, patch_size, neighbors, key_mask, query_mask, padding_mode)
     similarity = arguments.check_similarity(similarity)
-    arguments.check_seed(seed)
+    check_seed(seed)
     backend = _check_backend(query, similarity, backend)
     if isinstance(init, tuple):
         init = arguments.check_matches("init", init, query.shape)

@@ -9,6 +9,7 @@ from psal import arguments
 from psal.arguments import Similarity
 from psal.functional import patch_attention
 from psal.matches import Matches
+from psal.seeds import check_seed
 
 
 class PatchAttention(nn.Module):
@@ -51,7 +52,7 @@ class PatchAttention(nn.Module):
         if init is not None:
             arguments.check_word("init", init, arguments.INITS)
         arguments.check_word("padding_mode", padding_mode, arguments.PADDING_MODES)
-        arguments.check_seed(seed)
+        check_seed(seed)
         if backend is not None:
             arguments.check_word("backend", backend, arguments.BACKENDS)
         self.patch_size = patch_size

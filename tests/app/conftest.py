@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Route, sync_playwright
 
 from app.page import CHROMIUM, CHROMIUM_ARGUMENTS, PATIENCE, AppPage
 from psal.data.samples import samples
-from psal.editing.files import write_picture_file
+from psal.io.files import write_picture_file
 
 COMMAND = (sys.executable, "-m", "psal.cli", "app")
 

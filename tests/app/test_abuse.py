@@ -20,7 +20,7 @@ from app.client import API, Client
 from app.conftest import OpenPage, Server
 from app.page import AppPage
 from psal.app.limits import MOST_BYTES, MOST_BYTES_OF_A_MESSAGE
-from psal.editing.files import write_picture_file
+from psal.io.files import write_picture_file
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
-from pixels import SRGB
 from playwright.sync_api import expect
+from support.pixels import SRGB
 
 import psal
 from app.conftest import OpenPage, Server
 from app.page import AppPage
-from psal.editing.files import read_picture_file, write_picture_file
+from psal.io.files import read_picture_file, write_picture_file
 
 
 def pixels_of(path: str | Path) -> NDArray[Any]:

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from playwright.sync_api import expect
 
 import psal
-import psal.editing.pictures
+import psal.io.pictures
 from app.conftest import OpenPage
 from app.page import TABS, AppPage
 from psal.data.samples import samples
-from psal.editing.files import read_picture_file, write_picture_file
+from psal.io.files import read_picture_file, write_picture_file
 
 SAMPLES = {sample.name: sample for sample in samples()}
 
@@ -90,7 +90,7 @@ def test_look_inside_shows_the_weights_of_a_clicked_pixel(page: AppPage, pair: d
         places = [(int(row["row"]), int(row["column"]), float(row["weight"])) for row in csv.DictReader(lines)]
     assert sum(weight for _, _, weight in places) == pytest.approx(1, abs=1e-3)
     query, key = (
-        psal.editing.pictures.open_picture(read_picture_file(pair[name]).pixels).color[None]
+        psal.io.pictures.open_picture(read_picture_file(pair[name]).pixels).color[None]
         for name in ("photo", "reference")
     )
     out = psal.patch_attention(query, key, key, aggregate=True, temperature=0.2, seed=0)

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from frames import write_davis
 from PIL import Image
+from support.frames import write_davis
 
-import psal.cli
+import psal.cli.main
 from psal.training.colorize import ColorizeTask
 from psal.training.loop import Settings, train
 
@@ -27,7 +27,7 @@ def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], r
     def call(*arguments: object) -> subprocess.CompletedProcess[str]:
         monkeypatch.setattr(sys, "argv", ["psal", "bench", *map(str, arguments)])
         with pytest.raises(SystemExit) as stopped:
-            psal.cli.main()
+            psal.cli.main.main()
         said = capsys.readouterr()
         return subprocess.CompletedProcess([], int(stopped.value.code or 0), said.out, said.err)
 

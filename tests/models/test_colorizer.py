@@ -1,7 +1,7 @@
 """What the colorization network does before it has learned anything."""
 
 import torch
-from tolerances import assert_close
+from support.tolerances import assert_close
 from torch import Tensor, nn
 
 from psal.luminance import luminance

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from maps import normal_map, random_matches
+from support.maps import normal_map, random_matches
 from torch.utils.flop_counter import FlopCounterMode
 
 import psal

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from maps import gradients, normal_map, random_mask, random_matches
-from tolerances import assert_all_close, assert_close
+from support.maps import gradients, normal_map, random_mask, random_matches
+from support.tolerances import assert_all_close, assert_close
 
 import psal
 from psal import ops

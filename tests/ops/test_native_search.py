@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 import torch
-from maps import normal_map, random_mask, random_matches, whole_map
-from tolerances import assert_close, assert_same_bits
+from support.maps import normal_map, random_mask, random_matches, whole_map
+from support.tolerances import assert_close, assert_same_bits
 
 import psal
 

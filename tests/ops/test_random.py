@@ -1,6 +1,7 @@
 import torch
 
-from psal.ops.random import draw_seed, random_integers
+from psal.ops.random import random_integers
+from psal.seeds import draw_seed
 
 
 def draw(seed: int, stream: int, count: int, size: int = 4096) -> torch.Tensor:

@@ -5,8 +5,8 @@ import math
 
 import pytest
 import torch
-from maps import dense_scores, gradients, normal_map, random_mask, random_matches, whole_map
-from tolerances import assert_all_close, assert_close, assert_same_bits
+from support.maps import dense_scores, gradients, normal_map, random_mask, random_matches, whole_map
+from support.tolerances import assert_all_close, assert_close, assert_same_bits
 from torch import Tensor
 
 import psal

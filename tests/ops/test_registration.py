@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from maps import normal_map, random_mask, random_matches
+from support.maps import normal_map, random_mask, random_matches
 
 from psal.ops import native
 

@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 import torch
-from maps import gradients, normal_map, random_matches, whole_map
-from tolerances import assert_all_close, assert_same_bits
+from support.maps import gradients, normal_map, random_matches, whole_map
+from support.tolerances import assert_all_close, assert_same_bits
 
 import psal
 from psal.ops import native

@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 import torch
-from frames import write_davis
 from PIL import Image
 from safetensors.torch import load_file, save_file
+from support.frames import write_davis
+from support.tolerances import assert_close, assert_same_bits
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tolerances import assert_close, assert_same_bits
 
 COMMAND = (sys.executable, "-m", "psal.cli", "train", "colorize")
 SIZE = 20

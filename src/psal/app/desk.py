@@ -18,8 +18,8 @@ import gradio as gr
 from psal.app.guard import FILE
 from psal.app.visitors import UnknownVisitorError, Visitor, Visitors
 from psal.app.workers import StoppedError, Workers
-from psal.arguments import check_seed
 from psal.errors import UsageError, describe
+from psal.seeds import check_seed
 
 PNG_ADDRESS = "data:image/png;base64,"
 Value = dict[str, Any]  # of a component that shows a picture: where it is, and what it is called

@@ -22,9 +22,9 @@ from psal.app.limits import (
 )
 from psal.app.previews import shown_size, write_preview
 from psal.data.samples import samples
-from psal.editing.files import WRITE_FORMATS, PictureFile, read_picture_file, write_picture_file
-from psal.editing.pictures import Progress, open_mask, open_picture
 from psal.errors import UsageError
+from psal.io.files import WRITE_FORMATS, PictureFile, read_picture_file, write_picture_file
+from psal.io.pictures import Progress, open_mask, open_picture
 
 NOTHING_MARKED = "nothing is marked: paint over what is to go, or give a mask"
 

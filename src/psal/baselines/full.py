@@ -16,7 +16,7 @@ from psal.baselines.patches import (
     recomputed,
     scaled_queries,
 )
-from psal.exact import centred
+from psal.ops.exact import centred
 
 METHODS = ("materialized", "chunked", "sdpa")
 

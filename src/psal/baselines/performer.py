@@ -9,7 +9,7 @@ from torch import Tensor
 
 from psal import arguments
 from psal.baselines.patches import PatchLayer, map_of, pixels_of, recomputed
-from psal.ops.random import draw_seed
+from psal.seeds import check_seed, draw_seed
 
 
 class PerformerAttention(PatchLayer):
@@ -50,7 +50,7 @@ class PerformerAttention(PatchLayer):
             arguments.check_count("features", features, 1)
         if temperature is not None:
             arguments.check_temperature(temperature)
-        arguments.check_seed(seed)
+        check_seed(seed)
         dimension = channels * math.prod(self.patch_size)
         self.channels = channels
         self.features = features or max(1, int(dimension * math.log(dimension)))

@@ -19,8 +19,8 @@ from psal.baselines.patches import (
     recomputed,
     scaled_queries,
 )
-from psal.exact import centred
-from psal.ops.random import draw_seed
+from psal.ops.exact import centred
+from psal.seeds import check_seed, draw_seed
 
 
 class ReformerAttention(PatchLayer):
@@ -72,7 +72,7 @@ class ReformerAttention(PatchLayer):
         arguments.check_word("similarity", similarity, arguments.SIMILARITIES)
         if temperature is not None:
             arguments.check_temperature(temperature)
-        arguments.check_seed(seed)
+        check_seed(seed)
         self.rounds = rounds
         self.chunk_size = chunk_size
         self.buckets = buckets

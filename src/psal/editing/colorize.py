@@ -10,15 +10,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from psal.arguments import check_seed, check_word
+from psal.arguments import check_word
 from psal.editing.guided_upsampling import upsample_guided
 from psal.editing.network_colors import find_chroma_by_network
-from psal.editing.pictures import Image, Progress, open_picture
 from psal.editing.resizing import halve
 from psal.editing.tone_curve import apply_curve, candidate_curves
 from psal.functional import aggregate, patch_match
+from psal.io.pictures import Image, Progress, open_picture
 from psal.luminance import chroma, join, luminance
-from psal.ops.random import add_to_seed, draw_seed
+from psal.seeds import add_to_seed, check_seed, draw_seed
 
 MODELS = ("patches", "network")
 PATCH = 9

@@ -12,7 +12,7 @@ from torch import Tensor
 import psal
 from psal.editing.atlas import Atlas, make_atlas
 from psal.editing.pyramid import Level
-from psal.ops.random import add_to_seed
+from psal.seeds import add_to_seed
 
 PATCH = 7
 REACH = PATCH // 2

@@ -11,12 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from psal import arguments
 from psal.editing import hole_filling
-from psal.editing.pictures import Image, Progress, open_mask, open_picture
 from psal.editing.pyramid import Level, make_pyramid
 from psal.editing.seams import blend_seams
-from psal.ops.random import add_to_seed, draw_seed
+from psal.io.pictures import Image, Progress, open_mask, open_picture
+from psal.seeds import add_to_seed, check_seed, draw_seed
 
 ALTERNATIONS = 6, 4, 2  # at most, at the coarsest level, those between, the finest
 TAKE_OVER = 500  # more than there are alternations, so that no two steps share a seed
@@ -45,7 +44,7 @@ def inpaint(image: Image, mask: Image, *, seed: int | None = None, progress: Pro
     >>> filled[:, ~mask].equal(image[:, ~mask])
     True
     """
-    arguments.check_seed(seed)
+    check_seed(seed)
     picture = open_picture(image, "image")
     height, width = picture.color.shape[1:]
     hole = open_mask(mask, (height, width), "mask")

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from psal.editing.guided_upsampling import upsample_guided
-from psal.editing.pictures import Progress
 from psal.editing.resizing import halve, resize
+from psal.io.pictures import Progress
 from psal.luminance import chroma
-from psal.trained import load_colorizer
+from psal.models.weights import load_colorizer
 
 
 def find_chroma_by_network(luma: Tensor, reference: Tensor, seed: int, progress: Progress | None = None) -> Tensor:

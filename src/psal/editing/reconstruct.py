@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from psal.arguments import check_seed
-from psal.editing.pictures import Image, Progress, open_picture
 from psal.editing.shift_map import color_shifts
 from psal.functional import aggregate, patch_match
+from psal.io.pictures import Image, Progress, open_picture
 from psal.luminance import luminance
-from psal.ops.random import draw_seed
+from psal.seeds import check_seed, draw_seed
 
 PATCH = 7
 NEIGHBORS = 3

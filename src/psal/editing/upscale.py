@@ -13,11 +13,10 @@ import torch
 from torch import Tensor
 
 import psal
-from psal import arguments
-from psal.editing.pictures import Image, Progress, open_picture
 from psal.editing.resizing import CLAMPED_BACK_PROJECTIONS, back_project, enlarge, resize
+from psal.io.pictures import Image, Progress, open_picture
 from psal.luminance import BLUE, GREEN, RED
-from psal.ops.random import add_to_seed, draw_seed
+from psal.seeds import add_to_seed, check_seed, draw_seed
 
 LARGEST_SCALE = 4.0
 LARGEST_STEP = 2.0
@@ -54,7 +53,7 @@ def upscale(image: Image, scale: float, *, seed: int | None = None, progress: Pr
         raise TypeError(f"scale must be a number, got {scale!r}")
     if not 1 < scale <= LARGEST_SCALE:
         raise ValueError(f"scale must be above 1 and at most {LARGEST_SCALE:g}, got {scale!r}")
-    arguments.check_seed(seed)
+    check_seed(seed)
     picture = open_picture(image)
     number = int(draw_seed(seed))
     return picture.give_back(enlarge_picture(picture.color, float(scale), seed=number, progress=progress))

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from psal.attentions import build_attention
 from psal.experiments.feature_maps import CHANNELS, features
-from psal.experiments.peak_memory import hand_memory_back, peak_of
+from psal.measure.peak_memory import hand_memory_back, peak_of
+from psal.models.attentions import build_attention
 
 Shape = Sequence[int]
 

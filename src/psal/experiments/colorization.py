@@ -10,13 +10,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from psal.attentions import build_attention, label
 from psal.experiments.cell import Setting, gigaflops, measure
 from psal.experiments.markdown import number, origin, table
-from psal.experiments.record import Cell, Record
+from psal.measure.record import Cell, Record
+from psal.models.attentions import build_attention, label
 from psal.models.colorizer import CHANNELS, LIKENESS
+from psal.models.weights import PATCH_SIZE, load_colorizer
 from psal.swap import swap_attention_
-from psal.trained import PATCH_SIZE, load_colorizer
 from psal.training.colorize import DISTANCES, ColorizeTask, errors_on_val
 from psal.training.loop import WEIGHTS, Settings, train
 

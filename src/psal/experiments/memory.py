@@ -5,11 +5,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from psal.attentions import label
 from psal.experiments.cell import Setting, gigaflops, measure
 from psal.experiments.feature_maps import CHANNELS
 from psal.experiments.markdown import number, origin, table
-from psal.experiments.record import Cell, Record
+from psal.measure.record import Cell, Record
+from psal.models.attentions import label
 
 NAME = "memory"
 LAYERS = (
@@ -44,7 +44,7 @@ def run(
 
     Args:
         record: where the cells are kept.
-        layers: names for :func:`psal.attentions.build_attention`.
+        layers: names for :func:`psal.models.attentions.build_attention`.
         sizes: sides of the maps.
         limit: bytes; a cell that would take more is computed from a smaller size.
         patience: seconds; a cell that would take longer is computed too.

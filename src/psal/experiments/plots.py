@@ -6,7 +6,7 @@ from typing import Any
 
 import matplotlib
 
-from psal.whole_files import write_whole
+from psal.io.atomic import write_atomically
 
 matplotlib.use("Agg")  # draws into files, where there is no screen
 
@@ -40,7 +40,7 @@ def save(canvas: Any, path: Path) -> None:
     buffer = BytesIO()
     canvas.savefig(buffer, format="png", dpi=130)
     pyplot.close(canvas)
-    write_whole(path, buffer.getvalue())
+    write_atomically(path, buffer.getvalue())
 
 
 def strip_of(pictures: dict[str, Any], zoom: int) -> Any:

@@ -10,12 +10,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from psal.attentions import build_attention, label
 from psal.data import davis
 from psal.data.samples import stereo_views
 from psal.experiments.cell import Setting, measure
 from psal.experiments.markdown import number, origin, table
-from psal.experiments.record import Cell, Record
+from psal.measure.record import Cell, Record
+from psal.models.attentions import build_attention, label
 
 NAME = "reconstruction"
 SIZE = 512
@@ -80,7 +80,7 @@ def run(
     Args:
         record: where the cells are kept.
         source: of the pictures.
-        layers: names for :func:`psal.attentions.build_attention`.
+        layers: names for :func:`psal.models.attentions.build_attention`.
         sizes: sides of the pictures.
         threads: of the CPU, when memory and time are measured.
         progress: called with how many cells are done, and the next one.

@@ -3,7 +3,6 @@
 A number depends on the seed, a stream and a counter alone, so every device and thread count draws the same.
 """
 
-import torch
 from torch import Tensor
 
 _MASK = 0xFFFFFFFF
@@ -32,15 +31,3 @@ def _mix(x: Tensor) -> Tensor:
     x = x ^ (x >> 15)
     x = (x * 0x846CA68B) & _MASK
     return x ^ (x >> 16)
-
-
-def draw_seed(seed: int | None) -> Tensor:
-    """The seed as the ops take it, on the CPU always; None draws it from torch's generator."""
-    if seed is None:
-        return torch.randint(0, 2**62, (), dtype=torch.int64, device="cpu")
-    return torch.tensor(seed, dtype=torch.int64, device="cpu")
-
-
-def add_to_seed(seed: int, number: int) -> int:
-    """Another seed for each number, of all that :func:`draw_seed` takes: the largest is followed by the smallest."""
-    return (seed + number + 2**63) % 2**64 - 2**63

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from psal.errors import UsageError
-from psal.whole_files import write_whole
+from psal.io.atomic import write_atomically
 
 FILE = "checkpoint.pt"
 KEPT = {"step", "settings", "model", "average", "optimizer", "seconds", "since_row", "loss", "complaints"}
@@ -17,7 +17,7 @@ def save(folder: Path, state: dict[str, Any]) -> None:
     """Write the state in place of the last one."""
     buffer = io.BytesIO()
     torch.save(state, buffer)
-    write_whole(folder / FILE, buffer.getvalue())
+    write_atomically(folder / FILE, buffer.getvalue())
 
 
 def load(folder: Path) -> dict[str, Any] | None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from psal.data import davis
 from psal.luminance import luminance
-from psal.trained import PATCH_SIZE, build_colorizer
+from psal.models.weights import PATCH_SIZE, build_colorizer
 
 DISTANCES = (1, 3, 5, 10)  # frames between a test picture and its references, before and after
 LOOK_DISTANCES = (5, 3, 1)  # frames between a picture that is looked at and its reference: the first that there are
@@ -22,7 +22,7 @@ class ColorizeTask:
 
     Args:
         data: DAVIS's folder.
-        attention: name for :func:`psal.attentions.build_attention`.
+        attention: name for :func:`psal.models.attentions.build_attention`.
         size: side of the pictures.
         seed: of the pairs.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from psal.whole_files import write_whole
+from psal.io.atomic import write_atomically
 
 FILE = "log.csv"
 HEAD = ["step", "loss", "seconds"]
@@ -44,7 +44,7 @@ class Log:
         rows = list(csv.reader(self._path.read_text().splitlines()))[1:] if self._path.exists() and step else []
         buffer = io.StringIO()
         csv.writer(buffer).writerows([HEAD, *(row for row in rows if _is_whole(row) and int(row[0]) <= step)])
-        write_whole(self._path, buffer.getvalue().encode())
+        write_atomically(self._path, buffer.getvalue().encode())
 
 
 def _is_whole(row: list[str]) -> bool:

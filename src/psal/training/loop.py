@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 
 from psal.errors import UsageError
+from psal.io.atomic import check_folder_is_writable, write_atomically
 from psal.training import checkpoint
 from psal.training.log import Log
 from psal.training.processes import check_agreement, mean_over_processes, processes, together
 from psal.training.task import Task
-from psal.whole_files import check_folder_is_writable, write_whole
 
 WEIGHTS = "model.safetensors"
 MAY_CHANGE = ("iterations", "checkpoint_every", "log_every", "look_every")  # between a run and its continuation
@@ -155,7 +155,7 @@ def _train(
             progress(done, _mean(since_row, loss_shown))
     if fabric.is_global_zero:
         weights = {name: x.contiguous() for name, x in average.module.state_dict().items()}
-        write_whole(out / WEIGHTS, save_weights(weights, {name: str(value) for name, value in described.items()}))
+        write_atomically(out / WEIGHTS, save_weights(weights, {name: str(value) for name, value in described.items()}))
     done = settings.iterations
     seconds = (time.perf_counter() - begun - spent) / (done - start) if done > start else math.nan
     return Outcome(start, done, _mean(since_row, loss_shown), seconds, complaints)
@@ -211,7 +211,7 @@ def _look(fabric: Fabric, task: Task, network: nn.Module, out: Path, step: int) 
         return
     buffer = BytesIO()
     picture.save(buffer, "PNG")
-    write_whole(out / f"look_{step:06d}.png", buffer.getvalue())
+    write_atomically(out / f"look_{step:06d}.png", buffer.getvalue())
 
 
 def _check_same(out: Path, state: dict[str, Any] | None, described: dict[str, Any]) -> None:

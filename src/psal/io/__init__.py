@@ -1,0 +1,1 @@
+"""Pictures as files and in memory, and atomic writes."""

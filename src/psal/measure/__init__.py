@@ -1,0 +1,1 @@
+"""One way to measure: time, peak memory, the machine, and a JSON file."""

@@ -1,0 +1,47 @@
+"""Trained networks: from a file of weights, and the one that comes with the package."""
+
+from importlib.resources import files
+from pathlib import Path
+
+from safetensors import SafetensorError, safe_open
+from torch import nn
+
+from psal.errors import UsageError
+from psal.models import Colorizer
+from psal.models.attentions import build_attention
+from psal.models.colorizer import CHANNELS
+
+PATCH_SIZE = 7
+# psal train colorize --data DAVIS --attention psal-aggregate --size 128 --iterations 3000 --seed 1 --out RUN
+COLORIZER = Path(str(files("psal.models"))) / "colorizer.safetensors"
+
+
+def build_colorizer(attention: str, seed: int | None = None) -> Colorizer:
+    """A new network around a layer of that name; the seed is the layer's."""
+    return Colorizer(build_attention(attention, channels=CHANNELS, patch_size=PATCH_SIZE, seed=seed))
+
+
+def load_colorizer(weights: Path = COLORIZER, seed: int | None = None) -> tuple[nn.Module, dict[str, str]]:
+    """A network from a file that ``psal train colorize`` wrote, and what it was trained with.
+
+    Args:
+        weights: the file.
+        seed: of the network's searches; None takes it from torch's generator.
+
+    Raises:
+        UsageError: if the file is not the weights of such a network.
+    """
+    try:
+        with safe_open(weights, "pt") as file:
+            settings = dict(file.metadata() or {})
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is not a dict
+    except (OSError, SafetensorError) as error:
+        raise UsageError(f"{weights} cannot be read as weights: {error}") from None
+    if settings.get("task") != "colorize":
+        raise UsageError(f"{weights} was not written by psal train colorize")
+    try:
+        network = build_colorizer(settings["attention"], seed)
+        network.load_state_dict(tensors)
+    except (KeyError, ValueError, RuntimeError) as error:
+        raise UsageError(f"{weights} has not the weights of a colorizer: {error}") from None
+    return network.eval(), settings

@@ -1,0 +1,28 @@
+"""Seeds of the random searches: drawn from torch's generator, or given."""
+
+import torch
+from torch import Tensor
+
+
+def check_seed(seed: int | None) -> None:
+    """Check that a seed is None or fits into 64 bits.
+
+    Raises:
+        TypeError, ValueError: if not.
+    """
+    if seed is not None and not isinstance(seed, int):
+        raise TypeError(f"seed must be an int or None, got {seed!r}")
+    if seed is not None and not -(2**63) <= seed < 2**63:
+        raise ValueError(f"seed must fit into 64 bits, got {seed}")
+
+
+def draw_seed(seed: int | None) -> Tensor:
+    """Seed as the ops take it: a 0-d int64 tensor on the CPU. None draws one from torch's generator."""
+    if seed is None:
+        return torch.randint(0, 2**62, (), dtype=torch.int64, device="cpu")
+    return torch.tensor(seed, dtype=torch.int64, device="cpu")
+
+
+def add_to_seed(seed: int, offset: int) -> int:
+    """Sum of a seed and an offset, wrapped around to 64 bits: a different seed for each offset."""
+    return (seed + offset + 2**63) % 2**64 - 2**63

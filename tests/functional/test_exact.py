@@ -1,0 +1,120 @@
+import math
+
+import pytest
+import torch
+from support.maps import dense_scores, gradients, normal_map, random_mask
+from support.tolerances import assert_all_close, assert_close, assert_same_bits
+from torch import Tensor
+
+import psal
+from psal import exact
+
+SIMILARITIES = ("l2", "dot", "cosine")
+
+
+def pair() -> tuple[Tensor, Tensor]:
+    return normal_map(2, 3, 6, 5, dtype=torch.float64, seed=0), normal_map(2, 3, 4, 7, dtype=torch.float64, seed=1)
+
+
+def full_attention(query: Tensor, key: Tensor, value: Tensor, similarity: str) -> Tensor:
+    """Softmax over all keys, with patches of 3 and a temperature of 20."""
+    weight = (dense_scores(query, key, 3, similarity) / 20).softmax(-1)
+    return (weight @ value.flatten(2).mT).mT.reshape(*value.shape[:2], *query.shape[2:])
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+@pytest.mark.parametrize("neighbors", [1, 3, 28])
+@pytest.mark.parametrize("masked", [False, True])
+def test_exact_matches_are_the_best_of_all_pairs(similarity: str, neighbors: int, masked: bool) -> None:
+    query, key = pair()
+    neighbors = min(neighbors, 10 if masked else 28)
+    key_mask = random_mask(2, (4, 7), seed=3) if masked else torch.ones(2, 1, 4, 7, dtype=torch.bool)
+    query_mask = random_mask(2, (6, 5), seed=4) if masked else torch.ones(2, 1, 6, 5, dtype=torch.bool)
+    scores = dense_scores(query, key, 3, similarity).mT.masked_fill(~key_mask.flatten(2).mT, -math.inf)
+    expected = scores.topk(neighbors, dim=1)
+    matches = psal.exact_match(
+        query, key, patch_size=3, neighbors=neighbors, similarity=similarity,
+        key_mask=key_mask if masked else None, query_mask=query_mask if masked else None,
+    )  # fmt: skip
+    active = query_mask.flatten(2).expand(-1, neighbors, -1)
+    assert_same_bits(matches.index.flatten(2), expected.indices.where(active, -1))
+    assert_close(matches.score.flatten(2), expected.values.where(active, -math.inf))
+
+
+def test_a_search_in_several_chunks_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    query, key = pair()
+    whole = psal.exact_match(query, key, patch_size=3)
+    monkeypatch.setattr(exact, "CHUNK_ELEMENTS", 100)
+    assert_same_bits(psal.exact_match(query, key, patch_size=3).index, whole.index)
+
+
+@pytest.mark.parametrize("size", [(9,), (3, 4, 5)], ids=str)
+def test_exact_matches_exist_in_one_and_three_dimensions(size: tuple[int, ...]) -> None:
+    image = normal_map(1, 2, *size)
+    matches = psal.exact_match(image, image, patch_size=3, neighbors=2)
+    assert_same_bits(matches.index[0, 0].flatten(), torch.arange(math.prod(size)))
+
+
+def test_a_callable_similarity_equals_the_named_one() -> None:
+    query, key = pair()
+    named = psal.exact_match(query, key, patch_size=3, similarity="dot")
+    called = psal.exact_match(query, key, patch_size=3, similarity=lambda q, k: (q * k).sum(-1))
+    assert_same_bits(called.index, named.index)
+    assert_close(called.score, named.score)
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_attending_to_all_keys_is_full_attention(similarity: str) -> None:
+    query, key = pair()
+    value = normal_map(2, 4, 4, 7, dtype=torch.float64, seed=5)
+
+    def of_all_keys(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        matches = psal.exact_match(q, k, patch_size=3, neighbors=28, similarity=similarity)
+        return psal.attend(matches, v, temperature=20)
+
+    expected = gradients(lambda q, k, v: full_attention(q, k, v, similarity), query, key, value)
+    actual = gradients(of_all_keys, query, key, value)
+    assert_all_close(actual, expected, ("output", "query", "key", "value"))
+
+
+@pytest.mark.parametrize("init", ["random", "tree"])
+def test_patch_attention_to_all_keys_is_full_attention(init: str) -> None:
+    query, key = pair()
+    value = normal_map(2, 4, 4, 7, dtype=torch.float64, seed=5)
+    actual = psal.patch_attention(
+        query, key, value, patch_size=3, neighbors=28, iterations=0, init=init, temperature=20
+    )
+    assert isinstance(actual, Tensor)
+    assert_close(actual, full_attention(query, key, value, "l2"))
+
+
+@pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("similarity", ["l2", "cosine"])
+def test_a_key_that_is_not_finite_is_no_best_match(poison: float, similarity: str) -> None:
+    """Guards against topk and sort, which rank NaN above all numbers."""
+    query, key = pair()
+    key[:, :, 2, 3] = poison
+    matches = psal.exact_match(query, key, patch_size=1, neighbors=3, similarity=similarity)
+    assert not (matches.index == 2 * 7 + 3).any()
+
+
+def test_an_offset_does_not_hide_the_best_keys() -> None:
+    """Guards against products of patches whose digits are all in their mean."""
+    x = normal_map(1, 2, 13, 11) + 1000
+    assert psal.exact_match(x, x, patch_size=3, neighbors=1).index.flatten().equal(torch.arange(143))
+
+
+def test_keys_without_a_score_come_last() -> None:
+    query, key = normal_map(1, 2, 5, 6, seed=1), torch.full((1, 2, 2, 2), math.nan)
+    key[..., 1, 1] = 0
+    matches = psal.exact_match(query, key, patch_size=1, neighbors=3)
+    assert matches.index[:, 0].eq(3).all()
+    assert matches.score[:, 0].isfinite().all()
+
+
+def test_infinite_queries_do_not_hide_other_scores() -> None:
+    query, key = normal_map(1, 1, 1, 3, seed=1), normal_map(1, 1, 2, 3, seed=2)
+    query[..., 0] = math.inf
+    exact = psal.exact_match(query, key, patch_size=1, neighbors=2, similarity="dot")
+    best = psal.patch_match(query, key, patch_size=1, neighbors=2, similarity="dot", init="random", iterations=9)
+    assert exact.score[..., 0, 0].equal(best.score[..., 0, 0])
