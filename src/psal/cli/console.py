@@ -31,7 +31,8 @@ def errors_as_messages(extra: str = "edit") -> Iterator[None]:
         complain(f"{error.name or error} is missing: pip install 'psal[{extra}]'")
         raise typer.Exit(FAILED) from None
     except Exception as error:
-        from psal.errors import UsageError, describe
+        from psal.errors import UsageError
+        from psal.messages import describe
 
         complain(describe(error))
         raise typer.Exit(WRONG_USAGE if isinstance(error, UsageError) else FAILED) from None

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from psal.errors import UsageError, describe
+from psal.errors import UsageError
 from psal.io.atomic import check_folder_is_writable
 from psal.io.files import READ_SUFFIXES, WRITE_FORMATS, check_writable_format
+from psal.messages import describe
 
 FOLDER_ENDS = tuple(end for end in (os.sep, os.altsep) if end)  # pathlib drops them
 
