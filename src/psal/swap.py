@@ -6,8 +6,7 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from psal.baselines.patches import PatchLayer
-from psal.layers import PatchAttention
+from psal.layers import AttentionLayer
 
 Filter = Callable[[nn.Module, str], bool]
 Replacement = nn.Module | Callable[[], nn.Module]
@@ -15,7 +14,7 @@ Replacement = nn.Module | Callable[[], nn.Module]
 
 def is_attention(module: nn.Module, name: str) -> bool:
     """Whether a module is one of psal's layers or baselines: what is swapped unless a filter says otherwise."""
-    return isinstance(module, PatchAttention | PatchLayer)
+    return isinstance(module, AttentionLayer)
 
 
 def swap_attention_(model: nn.Module, replacement: Replacement, filter_fn: Filter | None = None) -> list[str]:

@@ -16,7 +16,7 @@ from psal.baselines.patches import (
     recomputed,
     scaled_queries,
 )
-from psal.ops.exact import centred
+from psal.ops.exact import centered
 from psal.options import SIMILARITIES
 
 METHODS = ("materialized", "chunked", "sdpa")
@@ -66,7 +66,7 @@ class FullAttention(PatchLayer):
         self.method = method
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        query, key = centred(query, key, self.similarity)
+        query, key = centered(query, key, self.similarity)
         keys, bias = biased_keys(self.patches(key).all(self.stride), self.similarity, self.temperature)
         values = pixels_of(value[..., :: self.stride, :: self.stride])  # [B, M, Cv]
         if self.method == "chunked":

@@ -16,7 +16,7 @@ from psal.baselines.patches import (
     recomputed,
     scaled_queries,
 )
-from psal.ops.exact import centred
+from psal.ops.exact import centered
 from psal.options import SIMILARITIES
 
 TILE = 16  # side of the squares of queries that are worked on together
@@ -62,7 +62,7 @@ class LocalAttention(PatchLayer):
         self.temperature = temperature
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        query, key = centred(query, key, self.similarity)
+        query, key = centered(query, key, self.similarity)
         queries, keys = self.patches(query), self.patches(key)
         lines = []
         for top in range(0, queries.height, TILE):

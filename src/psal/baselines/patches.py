@@ -5,18 +5,19 @@ from collections.abc import Callable, Iterator, Sequence
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from psal import checks
-from psal.ops import reference
+from psal.layers import AttentionLayer
+from psal.ops.grid import pad
 from psal.ops.reference import NORM_EPSILON
 from psal.options import PADDING_MODES
 
 CHUNK_ELEMENTS = 2**23  # numbers of a matrix held at once: 32 MB in float32
 
 
-class PatchLayer(nn.Module, ABC):
+class PatchLayer(AttentionLayer, ABC):
     """A layer that compares patches of 2-D maps; it has no weights.
 
     Args:
@@ -26,7 +27,7 @@ class PatchLayer(nn.Module, ABC):
 
     def __init__(self, patch_size: int | Sequence[int], padding_mode: str) -> None:
         super().__init__()
-        self.patch_size = checks.check_patch_size(patch_size, 2)
+        self.patch_size = checks.patch_sides(patch_size, 2)
         checks.check_word("padding_mode", padding_mode, PADDING_MODES)
         self.padding_mode = padding_mode
 
@@ -49,9 +50,7 @@ class PatchLayer(nn.Module, ABC):
             if x.ndim != 4:
                 raise ValueError(f"{name} must be (B, C, H, W), got shape {tuple(x.shape)}")
         checks.check_same("key", key, "query", query, channels=True)
-        checks.check_same("value", value, "key", key, channels=False)
-        if key.shape[2:] != value.shape[2:]:
-            raise ValueError(f"key and value must be on one grid, got {tuple(key.shape)} and {tuple(value.shape)}")
+        checks.check_value(value, key)
         working = torch.promote_types(torch.promote_types(query.dtype, key.dtype), value.dtype)
         if working in (torch.bfloat16, torch.float16):
             working = torch.float32
@@ -79,7 +78,7 @@ class Patches:
         self.height, self.width = x.shape[2:]
         self.dimension = x.shape[1] * patch_size[0] * patch_size[1]
         self._sides = patch_size
-        self._padded = reference.pad(x, patch_size, padding_mode)
+        self._padded = pad(x, patch_size, padding_mode)
 
     def __len__(self) -> int:
         return self.height * self.width
