@@ -1,4 +1,4 @@
-"""What these layers share: patches of a map as vectors, a part at a time, and the logits of pairs of them."""
+"""The baselines' base class, patches of a map as vectors, and logits of pairs of them."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -14,15 +14,15 @@ from psal.ops.grid import pad
 from psal.ops.reference import NORM_EPSILON
 from psal.options import PADDING_MODES
 
-CHUNK_ELEMENTS = 2**23  # numbers of a matrix held at once: 32 MB in float32
+CHUNK_ELEMENTS = 2**23  # matrix elements held at once: 32 MB in float32
 
 
 class PatchLayer(AttentionLayer, ABC):
-    """A layer that compares patches of 2-D maps; it has no weights.
+    """Base class of layers that compare patches of 2-D maps; they have no weights.
 
     Args:
-        patch_size: odd side of the patches, an int or two.
-        padding_mode: how a map goes on beyond its border: "replicate", "reflect" or "zeros".
+        patch_size: odd side of the patches, an int or one per axis.
+        padding_mode: values of a map beyond its border: "replicate", "reflect" or "zeros".
     """
 
     def __init__(self, patch_size: int | Sequence[int], padding_mode: str) -> None:
@@ -60,19 +60,19 @@ class PatchLayer(AttentionLayer, ABC):
 
     @abstractmethod
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        """The attention itself, on maps of one type that fit together."""
+        """Compute the attention on checked maps of one type."""
 
     def patches(self, x: Tensor) -> "Patches":
         return Patches(x, self.patch_size, self.padding_mode)
 
     def extra_repr(self) -> str:
-        """All arguments of the layer."""
+        """Show all arguments of the layer."""
         shown = {name: value for name, value in vars(self).items() if not name.startswith("_") and name != "training"}
         return ", ".join(f"{name}={value!r}" for name, value in shown.items())
 
 
 class Patches:
-    """The patches around all pixels of a map ``(B, C, H, W)``, as vectors of d = C · patch numbers."""
+    """The patches around all pixels of a map ``(B, C, H, W)``, as vectors with d = C · patch elements."""
 
     def __init__(self, x: Tensor, patch_size: tuple[int, ...], padding_mode: str) -> None:
         self.height, self.width = x.shape[2:]
@@ -84,17 +84,17 @@ class Patches:
         return self.height * self.width
 
     def block(self, rows: slice, columns: slice) -> Tensor:
-        """Patches ``(B, n, d)`` around the pixels of a rectangle."""
+        """Return the patches ``(B, n, d)`` around the pixels of a rectangle."""
         high, wide = (side - 1 for side in self._sides)
         part = self._padded[..., rows.start : rows.stop + high, columns.start : columns.stop + wide]
         return F.unfold(part, self._sides).mT
 
     def all(self, stride: int = 1) -> Tensor:
-        """Patches ``(B, n, d)`` around every so manieth pixel in every so manieth row."""
+        """Return the patches ``(B, n, d)`` around every ``stride``-th pixel along each axis."""
         return F.unfold(self._padded, self._sides, stride=stride).mT
 
     def at(self, batch: Tensor, pixel: Tensor) -> Tensor:
-        """Patches ``(n, d)`` around pixels ``(n,)`` of batch elements ``(n,)``; the numbers are in another order."""
+        """Return the patches ``(n, d)`` around pixels ``(n,)`` of batch elements ``(n,)``, channels last."""
         high, wide = self._padded.shape[2:]
         corner = (batch * high + pixel // self.width) * wide + pixel % self.width
         down, right = (torch.arange(side, device=pixel.device) for side in self._sides)
@@ -103,47 +103,47 @@ class Patches:
         return pixels.index_select(0, (corner[:, None] + inside).flatten()).reshape(len(pixel), -1)
 
     def bands(self, row_elements: int) -> Iterator[slice]:
-        """Slices of rows, as many at a time as keep ``row_elements`` numbers for each patch within bounds."""
+        """Yield slices of rows, each so small that ``row_elements`` elements per patch stay below CHUNK_ELEMENTS."""
         rows = max(1, CHUNK_ELEMENTS // (row_elements * self.width))
         for start in range(0, self.height, rows):
             yield slice(start, min(start + rows, self.height))
 
     def band(self, rows: slice) -> Tensor:
-        """Patches ``(B, n, d)`` around the pixels of some rows."""
+        """Return the patches ``(B, n, d)`` around the pixels of some rows."""
         return self.block(rows, slice(0, self.width))
 
 
 def scaled_queries(patches: Tensor, similarity: str, temperature: float) -> Tensor:
-    """Queries that, times :func:`biased_keys`, give score / temperature up to what is the same for all keys."""
+    """Scale queries so that :func:`logits` are score / temperature, up to a constant per query."""
     if similarity == "cosine":
         patches = F.normalize(patches, dim=-1, eps=NORM_EPSILON)
     return patches * ((2 if similarity == "l2" else 1) / temperature)
 
 
 def biased_keys(patches: Tensor, similarity: str, temperature: float) -> tuple[Tensor, Tensor | None]:
-    """Keys ``(B, M, d)`` and what is added to a key's products ``(B, 1, M)``: −‖q − k‖² = 2 q·k − ‖k‖² − ‖q‖²."""
+    """Return keys ``(B, M, d)`` and the bias of their logits ``(B, 1, M)``: −‖q − k‖² = 2 q·k − ‖k‖² − ‖q‖²."""
     if similarity == "l2":
         return patches, patches.square().sum(-1)[:, None] / -temperature
     return (F.normalize(patches, dim=-1, eps=NORM_EPSILON) if similarity == "cosine" else patches), None
 
 
 def logits(queries: Tensor, keys: Tensor, bias: Tensor | None) -> Tensor:
-    """Logits ``(B, n, M)`` of all pairs, up to a constant for each query."""
+    """Return the logits ``(B, n, M)`` of all pairs, up to a constant per query."""
     return queries @ keys.mT if bias is None else torch.baddbmm(bias, queries, keys.mT)
 
 
 def pixels_of(value: Tensor) -> Tensor:
-    """A map ``(B, C, H, W)`` as rows ``(B, H · W, C)``."""
+    """Convert a map ``(B, C, H, W)`` to rows ``(B, H · W, C)``."""
     return value.flatten(2).mT
 
 
 def map_of(rows: Tensor, grid: Sequence[int]) -> Tensor:
-    """Rows ``(B, H · W, C)`` as a map ``(B, C, H, W)``."""
+    """Convert rows ``(B, H · W, C)`` to a map ``(B, C, H, W)``."""
     return rows.mT.reshape(rows.shape[0], rows.shape[2], *grid)
 
 
 def recomputed(function: Callable[..., Tensor], *inputs: Tensor) -> Tensor:
-    """``function(*inputs)``; for backward nothing is kept of it, it runs again then."""
+    """Call ``function(*inputs)``; backward runs it again, so no intermediate results are stored."""
     if not torch.is_grad_enabled():
         return function(*inputs)
     out: Tensor = checkpoint(function, *inputs, use_reentrant=False, preserve_rng_state=False)
