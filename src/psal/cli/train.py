@@ -71,7 +71,7 @@ def train_colorize(
         if count := len(outcome.complaints):
             complain("1 frame was left out" if count == 1 else f"{count} frames were left out", prefix="warning: ")
         begun = f", {outcome.resumed_from} of them before" if outcome.resumed_from else ""
-        pace = f", {outcome.seconds_a_step:.3g} s a step" if outcome.steps > outcome.resumed_from else ""
+        pace = f", {outcome.seconds_per_step:.3g} s a step" if outcome.steps > outcome.resumed_from else ""
         say(f"{outcome.steps} steps{begun}, loss {outcome.loss:.5f}{pace}; written to {out}")
 
 
