@@ -31,7 +31,7 @@ install: $(KERNEL)  ## set up .venv and compile the kernel
 
 demo: $(KERNEL)  ## fill, colour, rebuild and enlarge the sample pictures; they go to demo/
 	$(SAY) "demo"
-	@$(BIN)/python -m psal.cli.demo --out demo
+	@$(BIN)/psal demo --out demo
 
 test: lint $(CHROMIUM)  ## lint, and all tests but the slow ones
 	$(SAY) "tests"
