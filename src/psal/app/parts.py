@@ -7,11 +7,11 @@ from typing import Any
 
 import gradio as gr
 
-from psal.app.desk import Desk, attempt, said
-from psal.app.limits import EDITS_AT_ONCE
+from psal.app.controller import Controller, attempt, said
+from psal.app.limits import MAX_CONCURRENT_EDITS
 from psal.errors import UsageError
 
-EDITS, OPENING = "edits", "opening"  # queues
+EDIT_QUEUE, OPENING = "edits", "opening"  # queues
 INSTANT: dict[str, Any] = {"concurrency_id": "instant", "concurrency_limit": None, "show_progress": "hidden"}
 HIDDEN: dict[str, Any] = {"api_visibility": "private"}  # of events: they belong to the page alone
 Handler = Callable[..., Any]
@@ -68,15 +68,15 @@ def offered(path: str) -> Any:
 
 
 def when_clicked(
-    button: gr.Button, parts: Controls, desk: Desk, work: Handler, inputs: Sequence[Any], outputs: Sequence[Any],
-    js: str | None = None,
+    button: gr.Button, parts: Controls, controller: Controller, work: Handler, inputs: Sequence[Any],
+    outputs: Sequence[Any], js: str | None = None,
 ) -> None:  # fmt: skip
     """Have a button run a job, and the stop button end it, waiting or running.
 
     Args:
         button: to click.
         parts: of the tab.
-        desk: does it.
+        controller: does it.
         work: takes the request, the progress and the inputs; returns what to say and the outputs.
         inputs, outputs: components.
         js: what the page does to the inputs before they are sent.
@@ -87,13 +87,13 @@ def when_clicked(
         return attempt(work, 1 + len(outputs))(request, progress, *given)
 
     event = button.click(
-        run, list(inputs), [parts.message, *outputs], js=js, concurrency_id=EDITS,
-        concurrency_limit=EDITS_AT_ONCE, trigger_mode="once", show_progress="full", show_progress_on=[parts.message],
-        **HIDDEN,
+        run, list(inputs), [parts.message, *outputs], js=js, concurrency_id=EDIT_QUEUE,
+        concurrency_limit=MAX_CONCURRENT_EDITS, trigger_mode="once", show_progress="full",
+        show_progress_on=[parts.message], **HIDDEN,
     )  # fmt: skip
 
     def stop(request: gr.Request) -> Any:
-        return attempt(lambda: [desk.stop(request)], 1)()[0]
+        return attempt(lambda: [controller.stop(request)], 1)()[0]
 
     parts.stop.click(stop, None, [parts.message], cancels=[event], **INSTANT, **HIDDEN)
 

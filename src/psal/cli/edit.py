@@ -33,7 +33,9 @@ OutPath = Annotated[
 ShiftsPath = Annotated[
     str | None,
     typer.Option(
-        metavar="<path>", help="also write where each pixel came from, as colors; in a folder, as PNG", show_default=False
+        metavar="<path>",
+        help="also write where each pixel came from, as colors; in a folder, as PNG",
+        show_default=False,
     ),
 ]
 Compare = Annotated[
@@ -155,9 +157,7 @@ def _edit_file(request: Request, job: Job, progress: Progress) -> str:
     return note
 
 
-def _edit(
-    request: Request, job: Job, photo: "Photo", progress: Progress
-) -> "tuple[Photo, Photo | None, str]":
+def _edit(request: Request, job: Job, photo: "Photo", progress: Progress) -> "tuple[Photo, Photo | None, str]":
     """Run the edit on a photo.
 
     Returns:

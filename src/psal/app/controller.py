@@ -1,4 +1,4 @@
-"""Between the page and the workers: takes what a visitor gives, has it done, and says what there is to say."""
+"""Between the page and the workers: takes what a session gives, has it done, and says what there is to say."""
 
 import base64
 import binascii
@@ -15,8 +15,8 @@ from typing import Any
 
 import gradio as gr
 
-from psal.app.guard import FILE
-from psal.app.visitors import UnknownVisitorError, Visitor, Visitors
+from psal.app.middleware import FILE
+from psal.app.sessions import Session, Sessions, UnknownSessionError
 from psal.app.workers import StoppedError, Workers
 from psal.errors import UsageError, describe
 from psal.seeds import check_seed
@@ -25,66 +25,66 @@ PNG_ADDRESS = "data:image/png;base64,"
 Value = dict[str, Any]  # of a component that shows a picture: where it is, and what it is called
 
 
-class Desk:
+class Controller:
     """What the tabs share.
 
     Args:
-        visitors: who is there.
+        sessions: who is there.
         workers: who does the work.
         samples: folder for the sample pictures, which are written to it by and by.
     """
 
-    def __init__(self, visitors: Visitors, workers: Workers, samples: Path) -> None:
-        self._visitors, self._workers, self._folder = visitors, workers, samples
+    def __init__(self, sessions: Sessions, workers: Workers, samples: Path) -> None:
+        self._sessions, self._workers, self._folder = sessions, workers, samples
         self._samples: dict[str, dict[str, str]] = {}
         self._written = threading.Lock()
         threading.Thread(target=self._write_samples, daemon=True).start()
 
-    def visitor(self, request: gr.Request) -> Visitor:
+    def session(self, request: gr.Request) -> Session:
         """Who asks."""
-        return self._visitors.on_page(request.session_hash)
+        return self._sessions.on_page(request.session_hash)
 
     def open(self, value: Any, request: gr.Request) -> Value:
         """Look at a picture that was dropped; returns it with its size and a preview."""
-        visitor = self.visitor(request)
-        path, name = given_path(value, visitor, "a picture"), given_name(value)
-        opened = self._workers.run("open_file", {"path": path, "folder": str(visitor.new_folder())})
+        session = self.session(request)
+        path, name = given_path(value, session, "a picture"), given_name(value)
+        opened = self._workers.run("open_file", {"path": path, "folder": str(session.new_folder())})
         return shown(opened, name)
 
     def open_mask(self, value: Any, photo: Any, request: gr.Request) -> Value:
         """Look at a mask that was dropped for a photo."""
-        visitor = self.visitor(request)
-        path, name = given_path(value, visitor, "a mask"), given_name(value)
-        photo_path = given_path(photo, visitor, "a photograph")
-        arguments = {"path": path, "photo": photo_path, "folder": str(visitor.new_folder())}
+        session = self.session(request)
+        path, name = given_path(value, session, "a mask"), given_name(value)
+        photo_path = given_path(photo, session, "a photograph")
+        arguments = {"path": path, "photo": photo_path, "folder": str(session.new_folder())}
         return shown(self._workers.run("open_mask_file", arguments), name)
 
     def sample(self, edit: str, role: str, request: gr.Request) -> Value:
         """A sample picture as if it had been dropped; not looked at yet."""
         with self._written:
             source = Path(self._samples[edit][role])
-        path = self.visitor(request).new_folder() / source.name
+        path = self.session(request).new_folder() / source.name
         shutil.copyfile(source, path)
         return {"path": str(path), "name": source.name}
 
     def work(
         self, task: str, arguments: dict[str, Any], words: str, progress: gr.Progress, request: gr.Request
     ) -> dict[str, Any]:
-        """Have an edit done, as the visitor's only one, with a bar that tells the time left.
+        """Have an edit done, as the session's only one, with a bar that tells the time left.
 
         Returns:
             What the task returns, and the ``seconds`` that it took.
         """
-        visitor = self.visitor(request)
+        session = self.session(request)
         start = time.perf_counter()
 
         def report(share: float) -> None:
             passed = time.perf_counter() - start
             progress(share, desc=f"{words}: about {duration(passed * (1 - share) / share)} left")
 
-        with visitor.job() as stop:
+        with session.job() as stop:
             progress(0, desc=words)
-            folder = visitor.new_folder()
+            folder = session.new_folder()
             try:
                 done = self._workers.run(task, arguments | {"folder": str(folder)}, report, stop)
             except BaseException as error:
@@ -100,8 +100,8 @@ class Desk:
         return self._workers.run(task, arguments)
 
     def stop(self, request: gr.Request) -> str:
-        """Stop the visitor's job, if there is one; returns what to say."""
-        running = self.visitor(request).stop
+        """Stop the session's job, if there is one; returns what to say."""
+        running = self.session(request).stop
         if running is not None:
             running.set()
         return said("stopped")
@@ -124,7 +124,7 @@ def attempt(handler: Callable[..., Any], outputs: int) -> Callable[..., Any]:
     def call(*inputs: Any) -> Any:
         try:
             return handler(*inputs)
-        except UnknownVisitorError:
+        except UnknownSessionError:
             line = "this page is no longer known here: load it again"
         except Exception as error:  # a stack trace helps nobody who looks at a page
             line = str(error) if isinstance(error, StoppedError) else describe(error)
@@ -173,26 +173,26 @@ def shown(opened: dict[str, Any], name: str) -> Value:
 
 
 def address(path: str) -> str:
-    """Where the page finds a visitor's file."""
+    """Where the page finds a session's file."""
     return f"{FILE}{path}"
 
 
-def given_path(value: Any, visitor: Visitor, what: str) -> str:
+def given_path(value: Any, session: Session, what: str) -> str:
     """The file of a picture that the page sends back.
 
     Raises:
-        UsageError: if none was given, or it is not the visitor's.
+        UsageError: if none was given, or it is not the session's.
     """
     path = value.get("path") if isinstance(value, dict) else None
     if not isinstance(path, str):
         raise UsageError(f"give {what} first: drop it on its field, or try the sample")
-    if not visitor.owns(path):
+    if not session.owns(path):
         raise UsageError(f"give {what} again: its file is no longer here")
     return path
 
 
 def given_name(value: Any) -> str:
-    """What the visitor calls a picture."""
+    """What the session calls a picture."""
     return Path(str(value.get("name") or value["path"])).name
 
 
@@ -221,8 +221,8 @@ def given_seed(value: Any) -> int:
     return seed
 
 
-def keep_painted(painted: Any, visitor: Visitor) -> str | None:
-    """Write what the page painted to a file of the visitor's; None if nothing was painted.
+def keep_painted(painted: Any, session: Session) -> str | None:
+    """Write what the page painted to a file of the session's; None if nothing was painted.
 
     Raises:
         UsageError: if it is not a PNG as pages send them.
@@ -235,6 +235,6 @@ def keep_painted(painted: Any, visitor: Visitor) -> str | None:
         content = base64.b64decode(painted.removeprefix(PNG_ADDRESS), validate=True)
     except (ValueError, binascii.Error):
         raise UsageError("what was painted did not arrive: load the page again") from None
-    path = visitor.new_folder() / "painted.png"
+    path = session.new_folder() / "painted.png"
     path.write_bytes(content)
     return str(path)
