@@ -18,7 +18,8 @@ import gradio as gr
 from psal.app.middleware import FILE
 from psal.app.sessions import Session, Sessions, UnknownSessionError
 from psal.app.workers import StoppedError, Workers
-from psal.errors import UsageError, describe
+from psal.errors import UsageError
+from psal.messages import describe
 from psal.seeds import check_seed
 
 PNG_ADDRESS = "data:image/png;base64,"

@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from psal.app.workers import ignore_interrupts
-from psal.errors import describe
+from psal.messages import describe
 
 LEAST_STEP = 0.01  # of the progress that is worth a message
 
