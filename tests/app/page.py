@@ -180,13 +180,13 @@ class AppPage:
         """From the click to the message that it is done and the result in the slider, as the browser has it."""
         seconds: float = self.page.evaluate(
             """async () => {
-                const frame = () => new Promise(requestAnimationFrame);
+                const frame = () => new Promise(requestAnimationFrame), slider = "#inpaint-slider img";
                 const message = document.querySelector("#inpaint-message .said");
-                const shown = () => [...document.querySelectorAll("#inpaint-slider img")].map((image) => image.src).join();
+                const shown = () => [...document.querySelectorAll(slider)].map((image) => image.src).join();
                 const [said, pictures, start] = [message?.textContent, shown(), performance.now()];
                 document.querySelector("#inpaint-again").click();
                 const text = () => document.querySelector("#inpaint-message .said")?.textContent ?? said;
-                const loaded = () => [...document.querySelectorAll("#inpaint-slider img")].every((each) => each.complete);
+                const loaded = () => [...document.querySelectorAll(slider)].every((each) => each.complete);
                 while (text() === said || shown() === pictures || !loaded()) await frame();
                 return (performance.now() - start) / 1000;
             }"""

@@ -131,7 +131,7 @@ def run_jobs(jobs: list[Job], work: Callable[[int, Job], None]) -> list[str]:
     return failures
 
 
-def _paired(photos: list[Path], paths: Paths) -> Iterator[tuple[Path, Path | None | UsageError]]:
+def _paired(photos: list[Path], paths: Paths) -> Iterator[tuple[Path, Path | UsageError | None]]:
     """Each photo with its mask or reference, or with the error that says why it has none."""
     if paths.partner is None or not _existing(paths.partner).is_dir():
         yield from ((photo, paths.partner) for photo in photos)
