@@ -17,14 +17,14 @@ from app.page import TABS, AppPage
 from psal.data.samples import samples
 from psal.io.files import read_picture_file, write_picture_file
 
-SAMPLES = {sample.name: sample for sample in samples()}
+SAMPLES = {sample.edit: sample for sample in samples()}
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> dict[str, Path]:
     """Two views of a scene, small, and the first of them in gray."""
     sample = SAMPLES["reconstruct"]
-    left, right = sample.picture[:120, :160], sample.reference
+    left, right = sample.picture[:120, :160], sample.partner
     assert right is not None
     pictures = {
         "photo": left,
