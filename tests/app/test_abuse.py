@@ -20,7 +20,7 @@ from app.client import API, Client
 from app.conftest import OpenPage, Server
 from app.page import AppPage
 from psal.app.limits import MOST_BYTES, MOST_BYTES_OF_A_MESSAGE
-from psal.io.files import write_picture_file
+from psal.io.photo import Photo
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
@@ -49,8 +49,8 @@ def client(server: Server) -> Iterator[Client]:
     [
         ("letter.png", b"Dear all", "is damaged, or not a picture: give a PNG"),
         ("drawing.svg", SVG, "is damaged, or not a picture: give a PNG"),
-        ("bomb.png", png_of_zeros(30_000, 30_000), "has 900 megapixels, of which at most 40 can be used"),
-        ("wide.png", png_of_zeros(2**31 - 1, 1)[:60], "has 2147 megapixels, of which at most 40 can be used"),
+        ("bomb.png", png_of_zeros(30_000, 30_000), "has 900 megapixels, but at most 40 can be used"),
+        ("wide.png", png_of_zeros(2**31 - 1, 1)[:60], "has 2147 megapixels, but at most 40 can be used"),
         ("empty.jpg", b"", "is empty"),
     ],
     ids=["text", "svg", "bomb", "header", "empty"],
@@ -67,11 +67,11 @@ def test_a_bad_file_gets_a_sentence(name: str, content: bytes, words: str, page:
 
 
 def test_a_mask_of_another_size_gets_a_sentence(page: AppPage, photo_file: Path, tmp_path: Path) -> None:
-    write_picture_file(tmp_path / "mask.png", np.full((50, 60), 255, np.uint8))
+    Photo(np.full((50, 60), 255, np.uint8)).save(tmp_path / "mask.png")
     page.drop("fill", "photo", photo_file)
     page.choose("fill", "mask", tmp_path / "mask.png")
     expect(page.opening_message("fill")).to_contain_text(
-        "mask.png is 60 × 50 pixels and the picture 160 × 128: they must be of one size."
+        "mask.png is 60 × 50 pixels and the picture 160 × 128: they must have the same size."
     )
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 
 import psal.cli.main
 import psal.editing.upscale
-from psal.io.files import write_picture_file
+from psal.io.photo import Photo
 from psal.version import __version__
 
 COMMAND = (sys.executable, "-m", "psal.cli")
@@ -184,7 +184,7 @@ def test_a_folder_run_goes_on_after_bad_files_and_skips_what_is_done(tmp_path: P
     assert "damaged or cut off" in said["cut.jpg"]
     assert "not a picture" in said["letter.png"]
     assert f"{masks / 'other_size.png'} is {WIDTH + 1} × {HEIGHT} pixels" in said["other_size.png"]
-    assert f"{masks / 'photo_as_mask.png'} is no mask" in said["photo_as_mask.png"]
+    assert f"{masks / 'photo_as_mask.png'} is not a mask" in said["photo_as_mask.png"]
     assert f"needs one mask named no_mask in {masks}" in said["no_mask.png"]
 
     before = (out / "good.png").stat().st_mtime_ns
@@ -347,7 +347,7 @@ def test_what_a_format_cannot_hold_is_refused_before_the_work(tmp_path: Path, ru
 
 
 def test_a_depth_that_is_lost_is_said(tmp_path: Path, run_here: Run) -> None:
-    write_picture_file(tmp_path / "deep.png", photo().astype(np.uint16) * 257)
+    Photo(photo().astype(np.uint16) * 257).save(tmp_path / "deep.png")
     out = tmp_path / "out.jpg"
     done = run_here("upscale", tmp_path / "deep.png", "-o", out)
     assert done.stdout == f"wrote {out} (8 bits a channel instead of 16, as JPEG has no more)\n"

@@ -23,8 +23,10 @@ from psal.app.limits import (
 from psal.app.previews import shown_size, write_preview
 from psal.data.samples import samples
 from psal.errors import UsageError
-from psal.io.files import WRITE_FORMATS, PictureFile, read_picture_file, write_picture_file
-from psal.io.pictures import Progress, open_mask, open_picture
+from psal.io.formats import FORMAT_BY_SUFFIX
+from psal.io.masks import open_mask
+from psal.io.photo import Photo
+from psal.io.pictures import Progress, open_picture
 
 NOTHING_MARKED = "nothing is marked: paint over what is to go, or give a mask"
 
@@ -50,7 +52,7 @@ def write_samples(*, folder: str, progress: Progress) -> dict[str, Any]:
         for role, pixels in roles.items():
             if pixels is not None:
                 path = Path(folder, f"{sample.name}_{role}.png")
-                write_picture_file(path, pixels)
+                Photo(pixels).save(path)
                 written.setdefault(sample.name, {})[role] = str(path)
     return written
 
@@ -61,7 +63,7 @@ def open_file(*, path: str, folder: str, progress: Progress) -> dict[str, Any]:
     Returns:
         ``path``, ``width``, ``height``, ``preview`` (a file that browsers show).
     """
-    pixels = read_picture_file(path, MOST_PIXELS).pixels
+    pixels = Photo.open(path, MOST_PIXELS).pixels
     preview = write_preview(Path(folder, "preview"), pixels)
     return {"path": path, "width": pixels.shape[1], "height": pixels.shape[0], "preview": str(preview)}
 
@@ -73,10 +75,10 @@ def open_mask_file(*, path: str, photo: str, folder: str, progress: Progress) ->
         ``path`` of the mask, and a ``preview``, white in the hole, of the size of the photo's.
     """
     size = _size_of(photo)
-    hole = open_mask(read_picture_file(path, MOST_PIXELS).pixels, size, name=Path(path).name).numpy()
+    hole = open_mask(Photo.open(path, MOST_PIXELS).pixels, size, name=Path(path).name).numpy()
     kept, preview = Path(folder, "mask.png"), Path(folder, "preview.png")
-    write_picture_file(kept, _white(hole))
-    write_picture_file(preview, _white(_resized(hole, shown_size(size, PREVIEW_SIDE))))
+    Photo(_white(hole)).save(kept)
+    Photo(_white(_resized(hole, shown_size(size, PREVIEW_SIDE)))).save(preview)
     return {"path": str(kept), "preview": str(preview)}
 
 
@@ -98,32 +100,32 @@ def fill(
         Paths: ``result`` in the photo's format, ``working`` without loss, ``mask``, ``before`` and ``after`` to show;
         and the ``width`` and ``height``.
     """
-    original = read_picture_file(photo, MOST_PIXELS)
+    original = Photo.open(photo, MOST_PIXELS)
     hole = _hole(original.pixels.shape[:2], painted, mask)
     if not hole.any():
         raise UsageError(NOTHING_MARKED)
     pixels = psal.inpaint(original.pixels, hole, seed=seed, progress=_most_of(progress))
     out = _written(folder, name, "filled", pixels, original)
     mask_file = Path(folder, f"{Path(name).stem}_mask.png")
-    write_picture_file(mask_file, _white(hole))
+    Photo(_white(hole)).save(mask_file)
     return out | {"mask": str(mask_file)}
 
 
 def colour(*, photo: str, reference: str, seed: int, folder: str, name: str, progress: Progress) -> dict[str, Any]:
     """Colour a grey picture; as :func:`fill`, without the mask."""
-    original, colors = read_picture_file(photo, MOST_PIXELS), read_picture_file(reference, MOST_PIXELS)
+    original, colors = Photo.open(photo, MOST_PIXELS), Photo.open(reference, MOST_PIXELS)
     pixels = psal.colorize(original.pixels, colors.pixels, seed=seed, progress=_most_of(progress))
     return _written(folder, name, "coloured", pixels, original)
 
 
 def rebuild(*, photo: str, reference: str, seed: int, folder: str, name: str, progress: Progress) -> dict[str, Any]:
     """Rebuild a picture from another; as :func:`colour`, and ``shifts``, a picture of where each pixel was found."""
-    original, source = (read_picture_file(path, MOST_PIXELS_REBUILT) for path in (photo, reference))
+    original, source = (Photo.open(path, MOST_PIXELS_REBUILT) for path in (photo, reference))
     pixels, shifts = psal.reconstruct(
         original.pixels, source.pixels, seed=seed, progress=_most_of(progress), return_shifts=True
     )
     shifts_file = Path(folder, f"{Path(name).stem}_shifts.png")
-    write_picture_file(shifts_file, shifts)
+    Photo(shifts).save(shifts_file)
     shown = write_preview(Path(folder, "shifts"), shifts)
     return _written(folder, name, "rebuilt", pixels, original) | {
         "shifts": str(shifts_file),
@@ -133,7 +135,7 @@ def rebuild(*, photo: str, reference: str, seed: int, folder: str, name: str, pr
 
 def enlarge(*, photo: str, scale: float, seed: int, folder: str, name: str, progress: Progress) -> dict[str, Any]:
     """Enlarge a picture; as :func:`colour`."""
-    original = read_picture_file(photo, MOST_PIXELS)
+    original = Photo.open(photo, MOST_PIXELS)
     height, width = original.pixels.shape[:2]
     if height * width * scale**2 > MOST_PIXELS_ENLARGED:
         raise UsageError(
@@ -146,7 +148,7 @@ def enlarge(*, photo: str, scale: float, seed: int, folder: str, name: str, prog
 
 def match(*, photo: str, reference: str | None, folder: str, progress: Progress, **settings: Any) -> dict[str, Any]:
     """Match two pictures, or one with itself, to look inside; see :func:`psal.app.inside.match`."""
-    pictures = [read_picture_file(path, MOST_PIXELS).pixels for path in (photo, reference or photo)]
+    pictures = [Photo.open(path, MOST_PIXELS).pixels for path in (photo, reference or photo)]
     query, key = (open_picture(_small(pixels)).color for pixels in pictures)
     progress(0.1)
     return inside.match(query, key, Path(folder), inside.Settings(**settings))
@@ -157,15 +159,15 @@ def look(*, folder: str, row: int, column: int, progress: Progress, out: str) ->
     return inside.look(Path(folder), row, column, Path(out))
 
 
-def _written(folder: str, name: str, what: str, pixels: NDArray[Any], original: PictureFile) -> dict[str, Any]:
+def _written(folder: str, name: str, what: str, pixels: NDArray[Any], original: Photo) -> dict[str, Any]:
     """Write a result in the original's format, and what to show of before and after."""
     suffix = Path(name).suffix.lower()
-    suffix = suffix if WRITE_FORMATS.get(suffix) == original.format else _suffix_of(original.format)
+    suffix = suffix if FORMAT_BY_SUFFIX.get(suffix) == original.format else _suffix_of(original.format)
     result = working = Path(folder, f"{Path(name).stem}_{what}{suffix}")
-    write_picture_file(result, pixels, original)
-    if WRITE_FORMATS[suffix] == "JPEG":  # so that going on from it does not add loss to loss
+    original.with_pixels(pixels).save(result)
+    if FORMAT_BY_SUFFIX[suffix] == "JPEG":  # so that going on from it does not add loss to loss
         working = Path(folder, "working.tif")
-        write_picture_file(working, pixels, original)
+        original.with_pixels(pixels).save(working)
     before = write_preview(Path(folder, "before"), original.pixels, size=pixels.shape[:2])
     after = write_preview(Path(folder, "after"), pixels)
     return {
@@ -176,7 +178,7 @@ def _written(folder: str, name: str, what: str, pixels: NDArray[Any], original: 
 
 def _suffix_of(kind: str | None) -> str:
     """How names of a format end; those that are only read become PNG."""
-    return next((suffix for suffix, known in WRITE_FORMATS.items() if known == kind), ".png")
+    return next((suffix for suffix, known in FORMAT_BY_SUFFIX.items() if known == kind), ".png")
 
 
 def _hole(size: tuple[int, ...], painted: str | None, mask: str | None) -> NDArray[np.bool_]:
@@ -184,11 +186,11 @@ def _hole(size: tuple[int, ...], painted: str | None, mask: str | None) -> NDArr
     height, width = size
     hole = np.zeros((height, width), bool)
     if mask is not None:
-        hole = read_picture_file(mask, MOST_PIXELS).pixels > 127
+        hole = Photo.open(mask, MOST_PIXELS).pixels > 127
     if painted is None:
         return hole
     shown = shown_size((height, width), PREVIEW_SIDE)
-    pixels = read_picture_file(painted, PREVIEW_SIDE**2).pixels
+    pixels = Photo.open(painted, PREVIEW_SIDE**2).pixels
     if pixels.ndim != 3 or pixels.shape[2] != 4 or pixels.shape[:2] != shown:
         raise UsageError(f"what was painted must be RGBA of {shown[1]} × {shown[0]} pixels, got {pixels.shape}")
     strokes = pixels[..., 3] > 127
@@ -208,7 +210,7 @@ def _white(hole: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def _size_of(photo: str) -> tuple[int, int]:
-    pixels = read_picture_file(photo, MOST_PIXELS).pixels
+    pixels = Photo.open(photo, MOST_PIXELS).pixels
     return pixels.shape[0], pixels.shape[1]
 
 

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from psal.io.formats import to_uint8
+
 GAP = 8
 PAPER = "white"
 
@@ -25,8 +27,7 @@ def side_by_side(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
     height, width = after.shape[:2]
     sheet = Image.new("RGB", (2 * width + GAP, height), PAPER)
     for pixels, left in ((before, 0), (after, width + GAP)):
-        if pixels.dtype == np.uint16:
-            pixels = np.round(pixels / 257).astype(np.uint8)
+        pixels = to_uint8(pixels)
         image = Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels).convert("RGBA")
         image = image.resize((width, height), Image.Resampling.BICUBIC)
         sheet.paste(image, (left, 0), image)

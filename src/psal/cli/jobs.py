@@ -8,7 +8,7 @@ from pathlib import Path
 
 from psal.errors import UsageError, describe
 from psal.io.atomic import check_folder_is_writable
-from psal.io.files import READ_SUFFIXES, WRITE_FORMATS, check_writable_format
+from psal.io.formats import FORMAT_BY_SUFFIX, READ_SUFFIXES, output_format
 
 FOLDER_ENDS = tuple(end for end in (os.sep, os.altsep) if end)  # pathlib drops them
 
@@ -163,10 +163,10 @@ def _output(photo: Path, given: str, many: bool, suffix: str | None = None) -> P
     if many and not named_folder and not out.is_dir() and out.suffix.lower() in READ_SUFFIXES:
         raise UsageError(f"{out} is the name of a picture, and {photo.parent} a folder: give a folder to write to")
     if many or named_folder or out.is_dir():
-        kept = photo.suffix if photo.suffix.lower() in WRITE_FORMATS else ".png"
+        kept = photo.suffix if photo.suffix.lower() in FORMAT_BY_SUFFIX else ".png"
         return out / f"{photo.stem}{suffix or kept}"
     try:
-        check_writable_format(out)
+        output_format(out)
     except ValueError as error:
         raise UsageError(f"{error}, or give a folder, with a slash at its end if it is new") from None
     return out

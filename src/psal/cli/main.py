@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from psal.cli.jobs import Job
-    from psal.io.files import PictureFile
+    from psal.io.photo import Photo as PhotoFile
 
 LARGEST_SCALE = 4  # that of upscale, and the models of colorize, which are not imported for --help alone
 COLOR_MODELS = ("patches", "network")
@@ -136,7 +136,7 @@ def inpaint(
 
     def edit(job: "Job", pixels: Any, mask_pixels: Any, progress: Callable[[float], None]) -> Edited:
         from psal.editing.inpaint import inpaint
-        from psal.io.pictures import open_mask
+        from psal.io.masks import open_mask
 
         hole = open_mask(mask_pixels, pixels.shape[:2], name=str(job.partner))
         if not hole.any():
@@ -237,7 +237,7 @@ def samples(
         from psal.data.samples import samples
         from psal.errors import UsageError
         from psal.io.atomic import check_folder_is_writable
-        from psal.io.files import write_picture_file
+        from psal.io.photo import Photo
 
         pictures: dict[str, NDArray[Any]] = {}
         commands = []
@@ -252,7 +252,7 @@ def samples(
             raise UsageError(f"{there[0]} is there already: add --overwrite to replace it, or choose another folder")
         check_folder_is_writable(folder)
         for name, pixels in pictures.items():
-            write_picture_file(folder / name, pixels)
+            Photo(pixels).save(folder / name)
         say(f"wrote {len(pictures)} pictures to {folder}; now try")
         for command in commands:
             say(f"  {command}")
@@ -301,36 +301,37 @@ def _run(
 def _edit_file(edit: Edit, job: "Job", progress: Callable[[float], None]) -> str:
     """Read, edit and write one picture; returns what there is to say."""
     from psal.cli.comparison import side_by_side
-    from psal.io.files import check_can_hold, read_picture_file, write_picture_file
+    from psal.io.formats import check_can_hold
+    from psal.io.photo import Photo
 
-    photo = read_picture_file(job.photo)
+    photo = Photo.open(job.photo)
     check_can_hold(job.out, photo.pixels)
     edited = Edited(photo.pixels)
     if not job.keeps_out or "shifts" in job.extras:
-        partner = read_picture_file(job.partner) if job.partner else None
+        partner = Photo.open(job.partner) if job.partner else None
         edited = edit(job, photo.pixels, partner.pixels if partner else None, progress)
     if job.keeps_out:
-        edited = replace(edited, pixels=read_picture_file(job.out).pixels)
+        edited = replace(edited, pixels=Photo.open(job.out).pixels)
         note = f"{job.out} stays as it was"
     else:
         note = _write_result(job, edited, photo)
     if "shifts" in job.extras and edited.shifts is not None:
-        write_picture_file(job.extras["shifts"], edited.shifts)
+        Photo(edited.shifts).save(job.extras["shifts"])
     if "compare" in job.extras:
-        write_picture_file(job.extras["compare"], side_by_side(photo.pixels, edited.pixels))
+        Photo(side_by_side(photo.pixels, edited.pixels)).save(job.extras["compare"])
     return note
 
 
-def _write_result(job: "Job", edited: Edited, photo: "PictureFile") -> str:
+def _write_result(job: "Job", edited: Edited, photo: "PhotoFile") -> str:
     """Write the picture itself; returns what there is to say."""
     from psal.io.atomic import write_atomically
-    from psal.io.files import check_writable_format, loses_depth, write_picture_file
+    from psal.io.formats import loses_depth, output_format
 
-    kind = check_writable_format(job.out)
+    kind = output_format(job.out)
     if edited.unchanged and photo.format == kind:
         write_atomically(job.out, job.photo.read_bytes())
         return f"{edited.unchanged}, so the file is a copy"
-    write_picture_file(job.out, edited.pixels, photo)
+    photo.with_pixels(edited.pixels).save(job.out)
     notes = [f"{edited.unchanged}, so only the format is new"] if edited.unchanged else []
     if loses_depth(job.out, edited.pixels):
         notes.append(f"8 bits a channel instead of 16, as {kind} has no more")
