@@ -22,7 +22,7 @@ from benchmarks import report
 from benchmarks.report import Target
 from psal.data.samples import samples
 from psal.experiments.markdown import update_readme
-from psal.io.files import write_picture_file
+from psal.io.photo import Photo
 from psal.measure import machine
 
 sys.path.insert(0, "tests")  # the page's selectors are in one file, beside the tests
@@ -140,8 +140,8 @@ def write_sample(folder: Path) -> dict[str, Path]:
     sample = samples()[0]
     assert sample.mask is not None
     paths = {name: folder / f"{name}.png" for name in ("photo", "mask")}
-    write_picture_file(paths["photo"], sample.picture)
-    write_picture_file(paths["mask"], sample.mask)
+    Photo(sample.picture).save(paths["photo"])
+    Photo(sample.mask).save(paths["mask"])
     return paths
 
 

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Route, sync_playwright
 
 from app.page import CHROMIUM, CHROMIUM_ARGUMENTS, PATIENCE, AppPage
 from psal.data.samples import samples
-from psal.io.files import write_picture_file
+from psal.io.photo import Photo
 
 COMMAND = (sys.executable, "-m", "psal.cli", "app")
 
@@ -118,5 +118,5 @@ def photo() -> NDArray[Any]:
 @pytest.fixture
 def photo_file(photo: NDArray[Any], tmp_path: Path) -> Path:
     path = tmp_path / "my photo.png"
-    write_picture_file(path, photo)
+    Photo(photo).save(path)
     return path

@@ -20,7 +20,7 @@ from app.client import API, Client
 from app.conftest import OpenPage, Server
 from app.page import AppPage
 from psal.app.limits import MAX_FILE_BYTES, MAX_MESSAGE_BYTES
-from psal.io.files import write_picture_file
+from psal.io.photo import Photo
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
@@ -67,11 +67,11 @@ def test_a_bad_file_gets_a_sentence(name: str, content: bytes, words: str, page:
 
 
 def test_a_mask_of_another_size_gets_a_sentence(page: AppPage, photo_file: Path, tmp_path: Path) -> None:
-    write_picture_file(tmp_path / "mask.png", np.full((50, 60), 255, np.uint8))
+    Photo(np.full((50, 60), 255, np.uint8)).save(tmp_path / "mask.png")
     page.drop("inpaint", "photo", photo_file)
     page.choose("inpaint", "mask", tmp_path / "mask.png")
     expect(page.opening_message("inpaint")).to_contain_text(
-        "mask.png is 60 × 50 pixels and the picture 160 × 128: they must be of one size."
+        "mask.png is 60 × 50 pixels and the picture 160 × 128: they must have the same size."
     )
 
 

@@ -13,11 +13,11 @@ from support.pixels import SRGB
 import psal
 from app.conftest import OpenPage, Server
 from app.page import AppPage
-from psal.io.files import read_picture_file, write_picture_file
+from psal.io.photo import Photo
 
 
 def pixels_of(path: str | Path) -> NDArray[Any]:
-    return read_picture_file(path).pixels
+    return Photo.open(path).pixels
 
 
 def saved(page: AppPage, name: str, folder: Path) -> Path:
@@ -77,7 +77,7 @@ def test_a_mask_that_is_dropped_is_used_as_it_is(
 ) -> None:
     mask = np.zeros(photo.shape[:2], np.uint8)
     mask[40:70, 50:90] = 255
-    write_picture_file(tmp_path / "mask.png", mask)
+    Photo(mask).save(tmp_path / "mask.png")
     page.drop("inpaint", "photo", photo_file)
     page.drop("inpaint", "mask", tmp_path / "mask.png")
     page.wait_for_canvas()
@@ -126,15 +126,15 @@ def test_a_large_jpeg_is_painted_small_and_comes_back_whole(page: AppPage, photo
         assert (image.format, image.size) == ("JPEG", (2400, 1920))
         assert image.getexif()[0x010F] == "A camera"
         assert image.info["icc_profile"] == SRGB
-    original = read_picture_file(tmp_path / "large.jpg")
+    original = Photo.open(tmp_path / "large.jpg")
     expected = tmp_path / "expected.jpg"
-    write_picture_file(expected, psal.inpaint(original.pixels, mask, seed=0), original)
+    Photo(psal.inpaint(original.pixels, mask, seed=0), original).save(expected)
     np.testing.assert_array_equal(pixels_of(path), pixels_of(expected))
 
 
 def test_sixteen_bits_stay(page: AppPage, photo: NDArray[Any], tmp_path: Path) -> None:
     deep = photo.astype(np.uint16) * 257
-    write_picture_file(tmp_path / "deep.tif", deep)
+    Photo(deep).save(tmp_path / "deep.tif")
     page.drop("inpaint", "photo", tmp_path / "deep.tif")
     page.wait_for_canvas()
     page.stroke((0.4, 0.5), (0.5, 0.5))

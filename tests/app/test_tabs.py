@@ -15,7 +15,7 @@ import psal.io.pictures
 from app.conftest import OpenPage
 from app.page import TABS, AppPage
 from psal.data.samples import samples
-from psal.io.files import read_picture_file, write_picture_file
+from psal.io.photo import Photo
 
 SAMPLES = {sample.edit: sample for sample in samples()}
 
@@ -32,14 +32,14 @@ def pair(tmp_path: Path) -> dict[str, Path]:
         "gray": left.mean(2).round().astype(np.uint8),
     }
     for name, pixels in pictures.items():
-        write_picture_file(tmp_path / f"{name}.png", np.ascontiguousarray(pixels))
+        Photo(np.ascontiguousarray(pixels)).save(tmp_path / f"{name}.png")
     return {name: tmp_path / f"{name}.png" for name in pictures}
 
 
 def downloaded(page: AppPage, tab: str, name: str, folder: Path) -> NDArray[Any]:
     path = folder / page.download(tab, name).suggested_filename
     page.download(tab, name).save_as(path)
-    return read_picture_file(path).pixels
+    return Photo.open(path).pixels
 
 
 def test_colorize(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_colorize(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
     page.drop("colorize", "reference", pair["reference"])
     page.set_seed("colorize", 2)
     page.run("colorize", "Done in")
-    gray, reference = (read_picture_file(pair[name]).pixels for name in ("gray", "reference"))
+    gray, reference = (Photo.open(pair[name]).pixels for name in ("gray", "reference"))
     np.testing.assert_array_equal(
         downloaded(page, "colorize", "result", tmp_path), psal.colorize(gray, reference, seed=2)
     )
@@ -59,7 +59,7 @@ def test_reconstruct(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> No
     page.drop("reconstruct", "photo", pair["photo"])
     page.drop("reconstruct", "reference", pair["reference"])
     page.run("reconstruct", "Done in")
-    photo, reference = (read_picture_file(pair[name]).pixels for name in ("photo", "reference"))
+    photo, reference = (Photo.open(pair[name]).pixels for name in ("photo", "reference"))
     rebuilt, shifts = psal.reconstruct(photo, reference, seed=0, return_shifts=True)
     np.testing.assert_array_equal(downloaded(page, "reconstruct", "result", tmp_path), rebuilt)
     np.testing.assert_array_equal(downloaded(page, "reconstruct", "shifts-file", tmp_path), shifts)
@@ -71,7 +71,7 @@ def test_upscale(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
     page.drop("upscale", "photo", pair["photo"])
     page.set_number("upscale", "scale", 1.5)
     page.run("upscale", "240 × 180")
-    photo = read_picture_file(pair["photo"]).pixels
+    photo = Photo.open(pair["photo"]).pixels
     np.testing.assert_array_equal(downloaded(page, "upscale", "result", tmp_path), psal.upscale(photo, 1.5, seed=0))
 
 
@@ -90,8 +90,7 @@ def test_look_inside_shows_the_weights_of_a_clicked_pixel(page: AppPage, pair: d
         places = [(int(row["row"]), int(row["column"]), float(row["weight"])) for row in csv.DictReader(lines)]
     assert sum(weight for _, _, weight in places) == pytest.approx(1, abs=1e-3)
     query, key = (
-        psal.io.pictures.open_picture(read_picture_file(pair[name]).pixels).color[None]
-        for name in ("photo", "reference")
+        psal.io.pictures.open_picture(Photo.open(pair[name]).pixels).color[None] for name in ("photo", "reference")
     )
     out = psal.patch_attention(query, key, key, aggregate=True, temperature=0.2, seed=0)
     assert not isinstance(out, tuple)

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from psal.io.photo import Photo
 from support.commands import COMMAND, HEIGHT, WIDTH, Run, files_in, load, mask, photo, run, save
 
+from psal.io.photo import Photo
 from psal.version import __version__
 
 
