@@ -57,7 +57,7 @@ def test_a_folder_run_goes_on_after_bad_files_and_skips_what_is_done(tmp_path: P
     assert "damaged or cut off" in said["cut.jpg"]
     assert "not a picture" in said["letter.png"]
     assert f"{masks / 'other_size.png'} is {WIDTH + 1} × {HEIGHT} pixels" in said["other_size.png"]
-    assert f"{masks / 'photo_as_mask.png'} is no mask" in said["photo_as_mask.png"]
+    assert f"{masks / 'photo_as_mask.png'} is not a mask" in said["photo_as_mask.png"]
     assert f"needs one mask named no_mask in {masks}" in said["no_mask.png"]
 
     before = (out / "good.png").stat().st_mtime_ns

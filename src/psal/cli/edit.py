@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-import click
 import typer
 
 from psal.cli.console import FAILED, complain, errors_as_messages, progress_bar, say
 from psal.cli.jobs import Job, Paths, plan_jobs, run_jobs
 from psal.cli.options import Overwrite, Seed, Threads
 from psal.editing.registry import EDITS, Edit, Option
+from psal.seeds import check_seed
 
 if TYPE_CHECKING:
     from psal.io.photo import Photo
@@ -105,13 +105,13 @@ def _command(edit: Edit) -> Callable[..., None]:
 def _annotation(option: Option) -> Any:
     if option.choices:
         return Annotated[Literal[option.choices], typer.Option(help=option.help)]
-    kind = click.FloatRange(min=option.above, max=option.maximum, min_open=True)
-    return Annotated[float, typer.Option(click_type=kind, help=option.help)]
+    return Annotated[float, typer.Option(min=option.minimum, max=option.maximum, help=option.help)]
 
 
 def _run(request: Request) -> None:
     """Edit one photo or a folder of them; exit with 1 if any failed."""
     with errors_as_messages():
+        check_seed(request.options["seed"])
         plan = plan_jobs(request.paths)
         if request.threads is not None:
             import torch
@@ -164,7 +164,7 @@ def _edit(request: Request, job: Job, photo: "Photo", progress: Progress) -> "tu
         The result, the shifts if they are to be written, and the reason if there was nothing to edit.
     """
     from psal.io.photo import Photo
-    from psal.io.pictures import open_mask
+    from psal.io.masks import open_mask
 
     partner: Any = Photo.open(job.partner).pixels if job.partner else None
     if request.edit.partner == "mask":

@@ -20,15 +20,14 @@ class Option:
         name: of the keyword, and of the command-line option.
         default: value if it is not given.
         help: one line for the command line.
-        above: lower limit of a number, itself excluded.
-        maximum: upper limit of a number.
+        minimum, maximum: limits of a number.
         choices: the words it may be.
     """
 
     name: str
     default: float | str
     help: str
-    above: float | None = None
+    minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
 
@@ -72,7 +71,7 @@ EDITS = {
         Edit(
             "upscale",
             "Enlarge a photo, with detail that it shows elsewhere at another size.",
-            options=(Option("scale", 2.0, "factor per side", above=1.0, maximum=MAX_SCALE),),
+            options=(Option("scale", 2.0, "factor per side", minimum=1.0, maximum=MAX_SCALE),),
         ),
     )
 }
