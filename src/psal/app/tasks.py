@@ -24,8 +24,8 @@ from psal.data.samples import samples
 from psal.editing.registry import EDITS
 from psal.errors import UsageError
 from psal.io.formats import FORMAT_BY_SUFFIX
-from psal.io.photo import Photo
 from psal.io.masks import open_mask
+from psal.io.photo import Photo
 from psal.io.pictures import Progress, open_picture
 
 NOTHING_MARKED = "nothing is marked: paint over what to remove, or give a mask"

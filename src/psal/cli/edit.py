@@ -163,8 +163,8 @@ def _edit(request: Request, job: Job, photo: "Photo", progress: Progress) -> "tu
     Returns:
         The result, the shifts if they are to be written, and the reason if there was nothing to edit.
     """
-    from psal.io.photo import Photo
     from psal.io.masks import open_mask
+    from psal.io.photo import Photo
 
     partner: Any = Photo.open(job.partner).pixels if job.partner else None
     if request.edit.partner == "mask":
