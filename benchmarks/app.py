@@ -81,7 +81,7 @@ def seconds_to_answer(browser: Browser, clicks: int) -> list[float]:
         page.put_sample("inpaint")
         page.wait_for_canvas()
         page.run("inpaint", "Filled in")
-        return [page.seconds_to_fill_again() for _ in range(clicks + 1)][1:]
+        return [page.seconds_to_inpaint_again() for _ in range(clicks + 1)][1:]
 
 
 def bear(sessions: int, seconds: float) -> Load:
@@ -138,10 +138,10 @@ def bear(sessions: int, seconds: float) -> Load:
 def write_sample(folder: Path) -> dict[str, Path]:
     """The sample to fill as files."""
     sample = samples()[0]
-    assert sample.mask is not None
+    assert sample.partner is not None
     paths = {name: folder / f"{name}.png" for name in ("photo", "mask")}
     Photo(sample.picture).save(paths["photo"])
-    Photo(sample.mask).save(paths["mask"])
+    Photo(sample.partner).save(paths["mask"])
     return paths
 
 

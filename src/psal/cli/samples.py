@@ -2,12 +2,15 @@
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from psal.cli.console import errors_as_messages, say
 from psal.cli.options import Overwrite
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def samples(
@@ -21,7 +24,7 @@ def samples(
         from psal.io.atomic import check_folder_is_writable
         from psal.io.photo import Photo
 
-        pictures = {}
+        pictures: "dict[str, NDArray[Any]]" = {}
         commands = []
         for sample in samples():
             files = {f"{sample.edit}.png": sample.picture}
