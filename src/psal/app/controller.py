@@ -1,4 +1,4 @@
-"""Between the page and the workers: takes what a session gives, has it done, and says what there is to say."""
+"""Controller between the page and the workers: checks inputs, runs jobs, formats messages."""
 
 import base64
 import binascii
@@ -23,16 +23,16 @@ from psal.messages import describe
 from psal.seeds import check_seed
 
 PNG_ADDRESS = "data:image/png;base64,"
-Value = dict[str, Any]  # of a component that shows a picture: where it is, and what it is called
+Value = dict[str, Any]  # value of a picture component: path and name
 
 
 class Controller:
-    """What the tabs share.
+    """Handlers that the tabs share.
 
     Args:
-        sessions: who is there.
-        workers: who does the work.
-        samples: folder for the sample pictures, which are written to it by and by.
+        sessions: open sessions.
+        workers: worker processes.
+        samples: folder for the sample pictures, written in the background.
     """
 
     def __init__(self, sessions: Sessions, workers: Workers, samples: Path) -> None:
@@ -42,18 +42,18 @@ class Controller:
         threading.Thread(target=self._write_samples, daemon=True).start()
 
     def session(self, request: gr.Request) -> Session:
-        """Who asks."""
+        """Session of a request."""
         return self._sessions.on_page(request.session_hash)
 
     def open(self, value: Any, request: gr.Request) -> Value:
-        """Look at a picture that was dropped; returns it with its size and a preview."""
+        """Read a dropped picture; return it with its size and a preview."""
         session = self.session(request)
         path, name = given_path(value, session, "a picture"), given_name(value)
         opened = self._workers.run("open_file", {"path": path, "folder": str(session.new_folder())})
         return shown(opened, name)
 
     def open_mask(self, value: Any, photo: Any, request: gr.Request) -> Value:
-        """Look at a mask that was dropped for a photo."""
+        """Read a mask dropped for a photo."""
         session = self.session(request)
         path, name = given_path(value, session, "a mask"), given_name(value)
         photo_path = given_path(photo, session, "a photograph")
@@ -61,7 +61,7 @@ class Controller:
         return shown(self._workers.run("open_mask_file", arguments), name)
 
     def sample(self, edit: str, role: str, request: gr.Request) -> Value:
-        """A sample picture as if it had been dropped; not looked at yet."""
+        """Copy a sample picture into the session, as if it had been dropped."""
         with self._written:
             source = Path(self._samples[edit][role])
         path = self.session(request).new_folder() / source.name
@@ -71,10 +71,10 @@ class Controller:
     def work(
         self, task: str, arguments: dict[str, Any], words: str, progress: gr.Progress, request: gr.Request
     ) -> dict[str, Any]:
-        """Have an edit done, as the session's only one, with a bar that tells the time left.
+        """Run an edit as the session's only job, with a progress bar and the time left.
 
         Returns:
-            What the task returns, and the ``seconds`` that it took.
+            The task's result and the ``seconds`` it took.
         """
         session = self.session(request)
         start = time.perf_counter()
@@ -97,11 +97,11 @@ class Controller:
         return done | {"seconds": time.perf_counter() - start}
 
     def quick(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Have something done that takes no time to speak of."""
+        """Run a task that takes hardly any time."""
         return self._workers.run(task, arguments)
 
     def stop(self, request: gr.Request) -> str:
-        """Stop the session's job, if there is one; returns what to say."""
+        """Stop the session's job, if there is one; return the message."""
         running = self.session(request).stop
         if running is not None:
             running.set()
@@ -115,7 +115,7 @@ class Controller:
 
 
 def attempt(handler: Callable[..., Any], outputs: int) -> Callable[..., Any]:
-    """A handler whose first output is the message line, and which says there what goes wrong.
+    """Wrap a handler whose first output is the message line, so that errors appear there.
 
     Args:
         handler: takes the inputs and the request, returns all outputs.
@@ -126,8 +126,8 @@ def attempt(handler: Callable[..., Any], outputs: int) -> Callable[..., Any]:
         try:
             return handler(*inputs)
         except UnknownSessionError:
-            line = "this page is no longer known here: load it again"
-        except Exception as error:  # a stack trace helps nobody who looks at a page
+            line = "this page has expired: reload it"
+        except Exception as error:  # users of a page have no use for a stack trace
             line = str(error) if isinstance(error, StoppedError) else describe(error)
             if isinstance(error, StoppedError):
                 return [said(line or "stopped"), *[gr.skip()] * (outputs - 1)]
@@ -142,14 +142,14 @@ def said(line: str) -> str:
 
 
 def complaint(line: str) -> str:
-    """What went wrong, as HTML."""
+    """An error message as HTML."""
     named = re.match(r"[^:]+\.\w+ (is|has|cannot) ", line)  # begins with a file's name, which stays as it is
     whole = line + "." if named else sentence(line)
     return f'<p class="complaint" role="alert">{html.escape(whole)}</p>'
 
 
 def sentence(line: str) -> str:
-    """Begins large, ends with a full stop.
+    """Make a sentence: capital letter and full stop.
 
     >>> sentence("the mask is empty")
     'The mask is empty.'
@@ -158,7 +158,7 @@ def sentence(line: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time for people.
+    """Format a time.
 
     >>> duration(0.314), duration(12.3), duration(200)
     ('0.31 s', '12 s', '3 min 20 s')
@@ -169,17 +169,17 @@ def duration(seconds: float) -> str:
 
 
 def shown(opened: dict[str, Any], name: str) -> Value:
-    """A picture as the page's components take it."""
+    """Value of a picture component."""
     return opened | {"name": name, "preview": address(opened["preview"])}
 
 
 def address(path: str) -> str:
-    """Where the page finds a session's file."""
+    """URL of a session's file."""
     return f"{FILE}{path}"
 
 
 def given_path(value: Any, session: Session, what: str) -> str:
-    """The file of a picture that the page sends back.
+    """Path of a picture that the page sends back.
 
     Raises:
         UsageError: if none was given, or it is not the session's.
@@ -193,15 +193,15 @@ def given_path(value: Any, session: Session, what: str) -> str:
 
 
 def given_name(value: Any) -> str:
-    """What the session calls a picture."""
+    """File name of a picture on the user's computer."""
     return Path(str(value.get("name") or value["path"])).name
 
 
 def given_whole_number(value: Any, what: str) -> int:
-    """A whole number, by its name on the page.
+    """Check a whole number from the page.
 
     Raises:
-        UsageError: if it is none.
+        UsageError: if it is not a whole number.
     """
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value != int(value):
         raise UsageError(f"{what} must be a whole number, got {'nothing' if value is None else repr(value)}")
@@ -209,10 +209,10 @@ def given_whole_number(value: Any, what: str) -> int:
 
 
 def given_seed(value: Any) -> int:
-    """A seed.
+    """Check a seed from the page.
 
     Raises:
-        UsageError: if it is none that is taken.
+        UsageError: if it is not a 64-bit integer.
     """
     seed = given_whole_number(value, "the seed")
     try:
@@ -223,10 +223,10 @@ def given_seed(value: Any) -> int:
 
 
 def keep_painted(painted: Any, session: Session) -> str | None:
-    """Write what the page painted to a file of the session's; None if nothing was painted.
+    """Write the painted mask to a file of the session; return None if nothing was painted.
 
     Raises:
-        UsageError: if it is not a PNG as pages send them.
+        UsageError: if it is not a PNG data URL.
     """
     if not painted:
         return None
@@ -235,7 +235,7 @@ def keep_painted(painted: Any, session: Session) -> str | None:
             raise ValueError
         content = base64.b64decode(painted.removeprefix(PNG_ADDRESS), validate=True)
     except (ValueError, binascii.Error):
-        raise UsageError("what was painted did not arrive: load the page again") from None
+        raise UsageError("the painted mask did not arrive: reload the page") from None
     path = session.new_folder() / "painted.png"
     path.write_bytes(content)
     return str(path)

@@ -77,7 +77,7 @@ class Middleware:
         try:
             await self._pass(scope, receive, with_headers)
         except UnknownSessionError:
-            await _refusal(403, "this page is no longer known here: load it again")(scope, receive, with_headers)
+            await _refusal(403, "this page has expired: reload it")(scope, receive, with_headers)
         except TooLargeError as error:
             await _refusal(413, str(error))(scope, receive, with_headers)
         except UsageError as error:

@@ -51,7 +51,7 @@ def build_inpaint_tab(controller: Controller) -> None:
         None, html_template=asset("painter.html"), js_on_load=asset("painter.js"), apply_default_css=False,
         elem_id="inpaint-painter",
     )  # fmt: skip
-    painted = gr.Textbox(visible=False)  # what the page paints goes through here when a button is clicked
+    painted = gr.Textbox(visible=False)  # carries the painted mask when a button is clicked
     parts = controls("inpaint", "Inpaint")
     seed = parts.seed
     slider = gr.ImageSlider(
@@ -59,10 +59,10 @@ def build_inpaint_tab(controller: Controller) -> None:
     )
     with gr.Row():
         again = gr.Button("Inpaint again with another seed", elem_id="inpaint-again", size="sm", interactive=False)
-        go_on = gr.Button("Go on painting on the result", elem_id="inpaint-go-on", size="sm", interactive=False)
+        go_on = gr.Button("Continue painting on the result", elem_id="inpaint-go-on", size="sm", interactive=False)
         result = download("Download the picture", "inpaint-result")
         hole = download("Download the mask", "inpaint-hole")
-    done = gr.State(None)  # what was filled last
+    done = gr.State(None)  # the last result
 
     def open_photo(request: gr.Request, value: Any) -> list[Any]:
         opened = controller.open(value, request)
@@ -116,7 +116,7 @@ def build_inpaint_tab(controller: Controller) -> None:
         path = given_path({"path": last["working"]} if last else None, session, "a photograph")
         opened = controller.quick("open_file", {"path": path, "folder": str(session.new_folder())})
         value = shown(opened, last["name"])
-        return [said("paint on"), value, None, _to_paint_on(value, None)]
+        return [said("the result is ready to paint on"), value, None, _to_paint_on(value, None)]
 
     def go_on_painting(request: gr.Request, last: Any) -> Any:
         return attempt(take_result, 4)(request, last)
@@ -136,7 +136,7 @@ def build_inpaint_tab(controller: Controller) -> None:
 
 
 def _to_paint_on(photo: Value | None, mask: Value | None) -> Value | None:
-    """What the painter takes."""
+    """Value of the painter: preview and mask."""
     if not photo:
         return None
     return {"preview": photo["preview"], "mask": mask["preview"] if mask else None}

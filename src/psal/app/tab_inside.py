@@ -29,13 +29,13 @@ def build_inside_tab(controller: Controller) -> None:
     """Two pictures or one; a click on a pixel shows the places that it attends to."""
     gr.Markdown(
         "Match two pictures, or one with itself, then click a pixel of the first: the second shows the places that it "
-        f"attends to, a larger ring for a larger weight. Pictures are brought to at most {INSIDE_SIDE} pixels a side."
+        f"attends to, a larger ring means a larger weight. Pictures are resized to at most {INSIDE_SIDE} pixels per side."
     )
     with gr.Row():
         with gr.Column(min_width=240):
             photo = picker("Picture that attends (query)", "inside-photo")
         with gr.Column(min_width=240):
-            reference = picker("Picture attended to (key); the first if left out", "inside-reference")
+            reference = picker("Picture attended to (key); by default the first one", "inside-reference")
     sample = gr.Button("Try a sample", size="sm", elem_id="inside-sample")
     with gr.Row():
         neighbors = gr.Slider(1, MAX_NEIGHBORS, 3, step=1, label="Neighbors k", elem_id="inside-neighbors")
@@ -56,7 +56,7 @@ def build_inside_tab(controller: Controller) -> None:
     with gr.Row(visible=False) as fields:
         row = gr.Number(0, label="Row", precision=0, elem_id="inside-row", min_width=90)
         column = gr.Number(0, label="Column", precision=0, elem_id="inside-column", min_width=90)
-        go = gr.Button("Look from there", elem_id="inside-look")
+        go = gr.Button("Look from this pixel", elem_id="inside-look")
     table = gr.Dataframe(
         headers=HEAD, datatype=["number"] * 3, label="Places and weights, the heaviest first", interactive=False,
         elem_id="inside-table", max_height=260, visible=False,
