@@ -25,7 +25,8 @@ def imports_of(path: Path) -> set[str]:
     """Modules of psal that a file imports outside functions; for type checkers too, as psal does its lazy names."""
     found = set()
     body = ast.parse(path.read_text()).body
-    for node in [*body, *(inner for node in body if isinstance(node, ast.If) for inner in node.body)]:
+    guarded = [node for block in body if isinstance(block, ast.If) for node in block.body]
+    for node in body + guarded:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

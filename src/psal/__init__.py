@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from psal.editing.inpaint import inpaint
     from psal.editing.reconstruct import reconstruct
     from psal.editing.upscale import upscale
+    from psal.io.photo import Photo
 
 __all__ = [
     "MatchQuality",
     "Matches",
     "PatchAttention",
     "PatchAttentionBlock",
+    "Photo",
     "__version__",
     "aggregate",
     "attend",
@@ -37,6 +39,7 @@ __all__ = [
 
 # Imported on first use, because they need the extra psal[edit].
 _LAZY = {
+    "Photo": "psal.io.photo",
     "colorize": "psal.editing.colorize",
     "inpaint": "psal.editing.inpaint",
     "reconstruct": "psal.editing.reconstruct",
