@@ -43,7 +43,6 @@ def test_the_layer_equals_the_function(arguments: dict[str, Any]) -> None:
     actual = psal.PatchAttention(**arguments)(*inputs(), key_mask=key_mask, query_mask=query_mask)
     torch.manual_seed(5)
     expected = psal.patch_attention(*inputs(), key_mask=key_mask, query_mask=query_mask, **arguments)
-    assert isinstance(expected, torch.Tensor)
     assert_same_bits(actual, expected)
 
 
@@ -157,6 +156,4 @@ def test_autocast_goes_through_the_block_forward_and_backward() -> None:
 def test_autocast_leaves_the_types_of_the_function_alone() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         out, matches = psal.patch_attention(*inputs(), return_matches=True)
-    assert isinstance(matches, psal.Matches)
-    assert isinstance(out, torch.Tensor)
     assert (out.dtype, matches.score.dtype) == (torch.float32, torch.float32)
