@@ -62,7 +62,7 @@ class PatchAttention(AttentionLayer):
         self.aggregate = aggregate
         self.temperature = temperature
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Any:  # called for names that are not plain attributes, such as the options
         if name in SearchOptions.__dataclass_fields__:
             return getattr(self.options, name)
         return super().__getattr__(name)

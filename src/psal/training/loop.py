@@ -110,9 +110,8 @@ def _train(
     fabric.barrier()
     described = {"task": task.name, **task.settings, **asdict(settings), "processes": fabric.world_size}
     check_agreement(fabric, described)
-    state = fabric.broadcast(
-        checkpoint.load(out) if fabric.is_global_zero else None
-    )  # other machines may not see the folder
+    # Other machines may not see the folder.
+    state = fabric.broadcast(checkpoint.load(out) if fabric.is_global_zero else None)
     _check_resumable(out, state, described)
 
     torch.manual_seed(settings.seed)
@@ -127,7 +126,7 @@ def _train(
     seconds_before, since_row = (state["seconds"], state["since_row"]) if state else (0.0, [])
     loss_shown = state["loss"] if state else math.nan
     complaints = state["complaints"] if state else []
-    begun = time.perf_counter() - seconds_before
+    started = time.perf_counter() - seconds_before
 
     def save_checkpoint(step: int) -> None:
         nonlocal complaints
@@ -138,7 +137,7 @@ def _train(
                 {
                     "step": step, "settings": described, "model": network.state_dict(),
                     "average": average.state_dict(), "optimizer": optimizer.state_dict(),
-                    "seconds": time.perf_counter() - begun, "since_row": since_row, "loss": loss_shown,
+                    "seconds": time.perf_counter() - started, "since_row": since_row, "loss": loss_shown,
                     "complaints": complaints,
                 },
             )  # fmt: skip
@@ -150,7 +149,7 @@ def _train(
             done = step + 1
             if done % settings.log_every == 0 or done == settings.iterations:
                 loss_shown, since_row = _mean(since_row, loss_shown), []
-                log.add(done, loss_shown, time.perf_counter() - begun)
+                log.add(done, loss_shown, time.perf_counter() - started)
             if done % settings.checkpoint_every == 0 or done == settings.iterations:
                 save_checkpoint(done)
             if done % settings.look_every == 0 or done == settings.iterations:
@@ -160,7 +159,7 @@ def _train(
         weights = {name: x.contiguous() for name, x in average.module.state_dict().items()}
         write_atomically(out / WEIGHTS, save_weights(weights, {name: str(value) for name, value in described.items()}))
     done = settings.iterations
-    seconds = (time.perf_counter() - begun - seconds_before) / (done - start) if done > start else math.nan
+    seconds = (time.perf_counter() - started - seconds_before) / (done - start) if done > start else math.nan
     return Outcome(start, done, _mean(since_row, loss_shown), seconds, complaints)
 
 
