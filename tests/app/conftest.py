@@ -39,9 +39,9 @@ class Server:
             assert time.monotonic() < end
             time.sleep(0.05)
 
-    def visitors_files(self) -> list[Path]:
+    def sessions_files(self) -> list[Path]:
         # Not by rglob, which fails on folders that go meanwhile.
-        return [Path(folder, name) for folder, _, names in os.walk(self.folder() / "visitors") for name in names]
+        return [Path(folder, name) for folder, _, names in os.walk(self.folder() / "sessions") for name in names]
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +73,7 @@ OpenPage = Callable[..., AppPage]
 
 @pytest.fixture
 def open_page(browser: Browser, server: Server) -> Iterator[OpenPage]:
-    """Opens pages, each for a visitor of its own. All other addresses are blocked, and asking for one fails the test,
+    """Opens pages, each for a session of its own. All other addresses are blocked, and asking for one fails the test,
     as does an error in the page's console."""
     asked_for: list[str] = []
     errors: list[str] = []

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from psal.arguments import check_word
+from psal.checks import check_word
 from psal.editing.guided_upsampling import upsample_guided
 from psal.editing.network_colors import find_chroma_by_network
 from psal.editing.resizing import halve
