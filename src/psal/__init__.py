@@ -1,4 +1,4 @@
-"""Patch-based stochastic attention: every pixel attends to a whole picture, in linear time and memory."""
+"""Patch-based stochastic attention: every pixel attends to a whole image, in linear time and memory."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,8 @@ __all__ = [
     "upscale",
 ]
 
-LAZY = {  # loaded when first used: they need psal[edit]
+# Imported on first use, because they need the extra psal[edit].
+_LAZY = {
     "Photo": "psal.io.photo",
     "colorize": "psal.editing.colorize",
     "inpaint": "psal.editing.inpaint",
@@ -47,9 +48,13 @@ LAZY = {  # loaded when first used: they need psal[edit]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in LAZY:
+    if name not in _LAZY:
         raise AttributeError(f"module 'psal' has no attribute {name!r}")
     try:
-        return getattr(import_module(LAZY[name]), name)
+        return getattr(import_module(_LAZY[name]), name)
     except ModuleNotFoundError as error:
         raise ImportError(f"psal.{name} needs {error.name}: pip install 'psal[edit]'", name=error.name) from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

@@ -1,4 +1,4 @@
-"""Checks of what users pass in: each error names the argument and shows the value."""
+"""Checks of arguments. Each error names the argument, shows the value and says what was expected."""
 
 import math
 from collections.abc import Sequence
@@ -8,13 +8,12 @@ import torch
 from torch import Tensor
 
 from psal.matches import Matches
-from psal.options import SIMILARITIES, Similarity
 
 FLOAT_TYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 
 def check_map(name: str, x: Tensor) -> None:
-    """A floating-point map ``(B, C, *S)`` with one to three spatial dimensions, none of them empty."""
+    """Check for a floating-point map ``(B, C, *S)`` with one to three spatial dimensions, none of them empty."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{name} must be a tensor, got {type(x).__name__}")
     if x.dtype not in FLOAT_TYPES:
@@ -26,7 +25,7 @@ def check_map(name: str, x: Tensor) -> None:
 
 
 def check_same(name: str, x: Tensor, other_name: str, other: Tensor, *, channels: bool) -> None:
-    """Same device, batch size, number of dimensions and, if asked, channels."""
+    """Check for the same device, batch size, number of dimensions and, if ``channels``, number of channels."""
     if x.device != other.device:
         raise ValueError(f"{name} and {other_name} must be on one device, got {x.device} and {other.device}")
     if x.ndim != other.ndim or x.shape[0] != other.shape[0] or (channels and x.shape[1] != other.shape[1]):
@@ -37,72 +36,21 @@ def check_same(name: str, x: Tensor, other_name: str, other: Tensor, *, channels
         )
 
 
+def check_value(value: Tensor, key: Tensor) -> None:
+    """Check that a value map ``(B, Cv, *Sk)`` lies on the key's grid."""
+    check_same("value", value, "key", key, channels=False)
+    if key.shape[2:] != value.shape[2:]:
+        raise ValueError(f"key and value must be on one grid, got {tuple(key.shape)} and {tuple(value.shape)}")
+
+
 def check_device(name: str, x: Tensor, device: torch.device) -> None:
+    """Check that a tensor is on a device."""
     if x.device != device:
         raise ValueError(f"{name} must be on {device}, got {x.device}")
 
 
-def check_index(name: str, index: Tensor, value: Tensor) -> None:
-    """Positions in the value's grid, or −1; looked at in eager mode only."""
-    keys = math.prod(value.shape[2:])
-    if index.numel() == 0 or index.device.type == "meta" or torch.compiler.is_compiling():
-        return
-    low, high = (int(x) for x in index.aminmax())
-    if low < -1 or high >= keys:
-        raise ValueError(f"{name} must be below the number of keys, {keys}, and at least -1, got {low} to {high}")
-
-
-def check_patch_size(patch_size: int | Sequence[int], dimensions: int | None = None) -> tuple[int, ...]:
-    """Odd positive sides, one a dimension; as many as there are if the number of dimensions is not known."""
-    given = _plain(patch_size)
-    if not isinstance(given, (int, Sequence)):
-        raise TypeError(f"patch_size must be an int or one per dimension, got {given!r}")
-    sides = (given,) * (dimensions or 1) if isinstance(given, int) else tuple(_plain(side) for side in given)
-    if dimensions is not None and len(sides) != dimensions:
-        raise ValueError(f"patch_size must be an int or {dimensions} of them, got {given!r}")
-    if not all(isinstance(side, int) for side in sides):
-        raise TypeError(f"patch_size must be made of ints, got {given!r}")
-    if not all(side > 0 and side % 2 == 1 for side in sides):
-        raise ValueError(f"patch_size must be odd and positive, got {given!r}")
-    return sides
-
-
-def _plain(number: Any) -> Any:
-    """Python's own number or list for one of numpy or torch; anything else as it is."""
-    return number.tolist() if hasattr(number, "tolist") else number
-
-
-def check_word(name: str, word: object, words: Sequence[str], otherwise: str = "") -> None:
-    """One of some words; ``otherwise`` is what else the caller takes."""
-    expected = f"{name} must be one of {', '.join(map(repr, words))}{otherwise}"
-    if not isinstance(word, str):  # arrays cannot even be compared with a word
-        raise TypeError(f"{expected}, got {type(word).__name__}")
-    if word not in words:
-        raise ValueError(f"{expected}, got {word!r}")
-
-
-def check_similarity(similarity: Similarity) -> Similarity:
-    """A word, or a callable, which comes back so that it refuses to return anything but scores."""
-    if not callable(similarity):
-        check_word("similarity", similarity, SIMILARITIES, " or a function of two patch tensors")
-        return similarity
-
-    def scores(query_patches: Tensor, key_patches: Tensor) -> Tensor:
-        found = similarity(query_patches, key_patches)
-        expected = tuple(key_patches.shape[:-1])
-        given = f"for patches of shape {tuple(key_patches.shape)}"
-        if not isinstance(found, Tensor) or not found.is_floating_point():
-            got = found.dtype if isinstance(found, Tensor) else type(found).__name__
-            raise TypeError(f"similarity must return a float tensor of shape {expected} {given}, got {got}")
-        if tuple(found.shape) != expected:
-            raise ValueError(f"similarity must return shape {expected} {given}, got {tuple(found.shape)}")
-        return found
-
-    return scores
-
-
 def check_mask(name: str, mask: Tensor | None, x: Tensor) -> None:
-    """A bool mask ``(B, 1, *S)`` of a map ``(B, C, *S)``."""
+    """Check for a bool mask ``(B, 1, *S)`` of a map ``(B, C, *S)``, or None."""
     if mask is None:
         return
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
@@ -111,19 +59,11 @@ def check_mask(name: str, mask: Tensor | None, x: Tensor) -> None:
     expected = (x.shape[0], 1, *x.shape[2:])
     if tuple(mask.shape) != expected:
         raise ValueError(f"{name} must have shape {expected}, got {tuple(mask.shape)}")
-    if mask.device != x.device:
-        raise ValueError(f"{name} must be on {x.device}, got {mask.device}")
-
-
-def check_count(name: str, count: int, least: int) -> None:
-    if not isinstance(count, int):  # a symbolic size of the compiler passes as an int
-        raise TypeError(f"{name} must be an int, got {count!r}")
-    if count < least:
-        raise ValueError(f"{name} must be at least {least}, got {count}")
+    check_device(name, mask, x.device)
 
 
 def check_enough_keys(neighbors: int, key: Tensor, key_mask: Tensor | None) -> None:
-    """k different keys for every query; a mask's contents are looked at in eager mode only."""
+    """Check that there are k valid keys. The mask's contents are read in eager mode only."""
     keys = math.prod(key.shape[2:])
     if neighbors > keys:
         raise ValueError(f"neighbors must not exceed the {keys} keys, got {neighbors}")
@@ -136,15 +76,14 @@ def check_enough_keys(neighbors: int, key: Tensor, key_mask: Tensor | None) -> N
         raise ValueError(f"neighbors must not exceed the {left} keys that key_mask leaves, got {neighbors}")
 
 
-def check_temperature(temperature: float) -> None:
-    if not isinstance(temperature, (int, float)):
-        raise TypeError(f"temperature must be a number, got {temperature!r}")
-    if not 0 < temperature < math.inf:
-        raise ValueError(f"temperature must be positive and finite, got {temperature!r}")
-
-
 def check_matches(name: str, matches: tuple[Tensor, Tensor], query_shape: Sequence[int] | None = None) -> Matches:
-    """Matches, or a plain pair, whose index and score agree and, if a query's shape is given, belong to it."""
+    """Check types and shapes of matches, or of a plain (index, score) pair, and return them as :class:`Matches`.
+
+    Args:
+        name: the argument's name, for the message.
+        matches: index and score.
+        query_shape: ``(B, C, *Sq)`` if they must belong to a query of that shape.
+    """
     if not isinstance(matches, tuple) or len(matches) != 2 or not all(isinstance(x, Tensor) for x in matches):
         raise TypeError(f"{name} must be Matches, as patch_match returns them, got {type(matches).__name__}")
     index, score = matches
@@ -162,3 +101,82 @@ def check_matches(name: str, matches: tuple[Tensor, Tensor], query_shape: Sequen
             f"got {tuple(index.shape)}"
         )
     return Matches(index, score)
+
+
+def check_index(name: str, index: Tensor, value: Tensor) -> None:
+    """Check for positions in the value's grid, or −1. The contents are read in eager mode only."""
+    keys = math.prod(value.shape[2:])
+    if index.numel() == 0 or index.device.type == "meta" or torch.compiler.is_compiling():
+        return
+    low, high = (int(x) for x in index.aminmax())
+    if low < -1 or high >= keys:
+        raise ValueError(f"{name} must be below the number of keys, {keys}, and at least -1, got {low} to {high}")
+
+
+def check_scores(scores: Tensor, patches: Tensor) -> Tensor:
+    """Check what a callable similarity returned for patches ``(..., d)``, and return it: a float tensor ``(...)``."""
+    expected = tuple(patches.shape[:-1])
+    given = f"for patches of shape {tuple(patches.shape)}"
+    if not isinstance(scores, Tensor) or not scores.is_floating_point():
+        got = scores.dtype if isinstance(scores, Tensor) else type(scores).__name__
+        raise TypeError(f"similarity must return a float tensor of shape {expected} {given}, got {got}")
+    if tuple(scores.shape) != expected:
+        raise ValueError(f"similarity must return shape {expected} {given}, got {tuple(scores.shape)}")
+    return scores
+
+
+def check_patch_size(patch_size: int | Sequence[int]) -> int | tuple[int, ...]:
+    """Check for an odd positive int, or several, and return them as Python ints."""
+    given = _as_python(patch_size)
+    if not isinstance(given, (int, Sequence)):
+        raise TypeError(f"patch_size must be an int or one per dimension, got {given!r}")
+    sides = (given,) if isinstance(given, int) else tuple(_as_python(side) for side in given)
+    if not all(isinstance(side, int) for side in sides):
+        raise TypeError(f"patch_size must be made of ints, got {given!r}")
+    if not all(side > 0 and side % 2 == 1 for side in sides):
+        raise ValueError(f"patch_size must be odd and positive, got {given!r}")
+    return given if isinstance(given, int) else sides
+
+
+def patch_sides(patch_size: int | Sequence[int], dimensions: int) -> tuple[int, ...]:
+    """Check a patch size and return its side along each of so many spatial dimensions.
+
+    >>> patch_sides(7, 2), patch_sides([3, 5], 2)
+    ((7, 7), (3, 5))
+    """
+    checked = check_patch_size(patch_size)
+    if isinstance(checked, int):
+        return (checked,) * dimensions
+    if len(checked) != dimensions:
+        raise ValueError(f"patch_size must be an int or {dimensions} of them, got {checked!r}")
+    return checked
+
+
+def _as_python(number: Any) -> Any:
+    """Convert a number or array of numpy or torch to Python's int, float or list; leave anything else alone."""
+    return number.tolist() if hasattr(number, "tolist") else number
+
+
+def check_word(name: str, word: object, words: Sequence[str], otherwise: str = "") -> None:
+    """Check for one of some words; ``otherwise`` names, for the message, what else the caller accepts."""
+    expected = f"{name} must be one of {', '.join(map(repr, words))}{otherwise}"
+    if not isinstance(word, str):  # comparing an array with a word would fail or give an array
+        raise TypeError(f"{expected}, got {type(word).__name__}")
+    if word not in words:
+        raise ValueError(f"{expected}, got {word!r}")
+
+
+def check_count(name: str, count: int, minimum: int) -> None:
+    """Check for an int of at least ``minimum``; the compiler's symbolic sizes are ints too."""
+    if not isinstance(count, int):
+        raise TypeError(f"{name} must be an int, got {count!r}")
+    if count < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {count}")
+
+
+def check_temperature(temperature: float) -> None:
+    """Check for a positive finite number."""
+    if not isinstance(temperature, (int, float)):
+        raise TypeError(f"temperature must be a number, got {temperature!r}")
+    if not 0 < temperature < math.inf:
+        raise ValueError(f"temperature must be positive and finite, got {temperature!r}")

@@ -63,7 +63,7 @@ def train_colorize(
         if count := len(outcome.complaints):
             complain("skipped 1 frame" if count == 1 else f"skipped {count} frames", prefix="warning: ")
         resumed = f", resumed at step {outcome.resumed_from}" if outcome.resumed_from else ""
-        pace = f", {outcome.seconds_a_step:.3g} s per step" if outcome.steps > outcome.resumed_from else ""
+        pace = f", {outcome.seconds_per_step:.3g} s per step" if outcome.steps > outcome.resumed_from else ""
         say(f"{outcome.steps} steps{resumed}, loss {outcome.loss:.5f}{pace}; written to {out}")
 
 

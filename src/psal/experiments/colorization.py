@@ -14,7 +14,7 @@ from psal.experiments.cell import Setting, gigaflops, measure
 from psal.experiments.markdown import number, origin, table
 from psal.measure.record import Cell, Record
 from psal.models.attentions import build_attention, label
-from psal.models.colorizer import CHANNELS, LIKENESS
+from psal.models.colorizer import CHANNELS, FILTER_SIMILARITY
 from psal.models.weights import PATCH_SIZE, load_colorizer
 from psal.swap import swap_attention_
 from psal.training.colorize import DISTANCES, ColorizeTask, errors_on_val
@@ -219,7 +219,8 @@ and after it; a border of {PATCH_SIZE} is left out. The grey frames themselves h
 {record.cells["grey"]["loss"]:.5f}.{several if has_psal else ""}
 All networks: {settings["size"]}², {settings["iterations"]:,} iterations with one pair each, Adam at 0.001, weights
 averaged over the last 1,000 steps or all. They start alike: the chroma of what attention finds is added to the grey,
-and the key's filters are like the query's ({LIKENESS} of 1), as training from unlike filters finds nothing to compare.
+and the key's filters are like the query's ({FILTER_SIMILARITY} of 1), as training
+from unlike filters finds nothing to compare.
 How like was chosen by the error on this split; PSAL 1, which cannot learn what to compare, keeps what it starts with.
 Operations, memory and time are those of the attention layer in the test, forward,
 as in `psal bench memory`.{local if ("local", "local") in chosen.rows else ""}
@@ -261,11 +262,11 @@ def strip(data: Path, runs: Path, chosen: Table, *, size: int, iterations: int, 
     from psal.data import davis
     from psal.experiments.plots import save, strip_of
     from psal.experiments.reconstruction import STRIP_ZOOM, pixels_of
-    from psal.training.colorize import grey_of
+    from psal.training.colorize import gray_of
 
     _, pair = max(davis.distant_pairs(data, "val", DISTANCES), key=lambda found: found[0])
     frame, reference = (davis.load_square(file, size)[None] for file in (pair.frame, pair.reference))
-    grey = grey_of(frame)
+    grey = gray_of(frame)
     pictures = {"frame": frame, "reference": reference, "grey": grey.expand_as(frame)}
     for trained, tested in chosen.rows:
         network = _network(_folder(runs, trained, size, iterations, 0), trained, tested, size)
