@@ -55,11 +55,7 @@ def solve_poisson(right_side: Tensor, inside: Tensor, real: Tensor, screening: f
 
 def divergence(across: Tensor, along: Tensor) -> Tensor:
     """Of a flow from each pixel to the next, ``[C, h, w − 1]`` and ``[C, h − 1, w]``, to ``[C, h, w]``."""
-    total = F.pad(across, (0, 1))
-    total[:, :, 1:] -= across
-    total[:, :-1] += along
-    total[:, 1:] -= along
-    return total
+    return F.pad(across, (1, 1)).diff(dim=2) + F.pad(along, (0, 0, 1, 1)).diff(dim=1)
 
 
 def _conjugate_gradients(rest: Values, grids: list[Grid]) -> Values:
