@@ -12,7 +12,7 @@ from torch import Tensor
 
 import psal
 from psal.editing.atlas import make_atlas
-from psal.editing.poisson import solve_poisson
+from psal.editing.poisson_solver import solve_poisson
 from psal.io.metadata import Metadata
 
 
