@@ -74,6 +74,11 @@ class Drawing:
         )
 
 
+def middle(corner: Point, column: int, row: int, cell: float) -> Point:
+    """Center of a cell of a grid."""
+    return corner[0] + (column + 0.5) * cell, corner[1] + (row + 0.5) * cell
+
+
 def overview() -> None:
     """From the maps to the output."""
     d = Drawing(980, 250)
@@ -151,11 +156,10 @@ def propagation() -> None:
     d.text((right + 6 * cell, 36), "key")
     d.grid((left, top), 9, 9, cell, {(4, 4): "#ffcc80", (3, 4): "#c5cae9", (4, 3): "#c8e6c9"})
     d.grid((right, top), 12, 9, cell, {(7, 5): "#c5cae9", (8, 5): "#ffe0b2", (3, 2): "#c8e6c9", (3, 3): "#ffe0b2"})
-    center = lambda x, y, at: (at + (x + 0.5) * cell, top + (y + 0.5) * cell)  # noqa: E731
-    d.arrow([center(3, 4, left), center(7, 5, right)], BLUE)
-    d.arrow([center(4, 3, left), center(3, 2, right)], GREEN)
-    d.arrow([center(7, 5, right), (right + 8.9 * cell, top + 5.5 * cell)], ORANGE)
-    d.arrow([center(3, 2, right), (right + 3.5 * cell, top + 3.9 * cell)], ORANGE)
+    d.arrow([middle((left, top), 3, 4, cell), middle((right, top), 7, 5, cell)], BLUE)
+    d.arrow([middle((left, top), 4, 3, cell), middle((right, top), 3, 2, cell)], GREEN)
+    d.arrow([middle((right, top), 7, 5, cell), (right + 8.9 * cell, top + 5.5 * cell)], ORANGE)
+    d.arrow([middle((right, top), 3, 2, cell), (right + 3.5 * cell, top + 3.9 * cell)], ORANGE)
     d.text((left + 4.5 * cell, top + 4.75 * cell), "i", color=ORANGE)
     d.text((left, top + 9 * cell + 24), "left and upper neighbors of i are done", size=12, anchor="start")
     d.text((right, top + 9 * cell + 24), "candidates of i: their matches,", size=12, anchor="start", color=ORANGE)
@@ -198,11 +202,10 @@ def aggregation() -> None:
     d.grid((left, top), 9, 9, cell, {(4, 4): "#ffcc80", (5, 3): "#c5cae9", (3, 5): "#c8e6c9"})
     d.frame((left + 3 * cell, top + 3 * cell), (3 * cell, 3 * cell), ORANGE)
     d.grid((right, top), 12, 9, cell, {(9, 2): "#c5cae9", (8, 3): "#ffe0b2", (3, 6): "#c8e6c9", (4, 5): "#ffe0b2"})
-    spot = lambda x, y, at: (at + (x + 0.5) * cell, top + (y + 0.5) * cell)  # noqa: E731
-    d.arrow([spot(5, 3, left), spot(9, 2, right)], BLUE)
-    d.arrow([spot(3, 5, left), spot(3, 6, right)], GREEN)
-    d.arrow([spot(9, 2, right), spot(8, 3, right)], ORANGE)
-    d.arrow([spot(3, 6, right), spot(4, 5, right)], ORANGE)
+    d.arrow([middle((left, top), 5, 3, cell), middle((right, top), 9, 2, cell)], BLUE)
+    d.arrow([middle((left, top), 3, 5, cell), middle((right, top), 3, 6, cell)], GREEN)
+    d.arrow([middle((right, top), 9, 2, cell), middle((right, top), 8, 3, cell)], ORANGE)
+    d.arrow([middle((right, top), 3, 6, cell), middle((right, top), 4, 5, cell)], ORANGE)
     d.text((left + 4.5 * cell, top + 4.75 * cell), "i", color=ORANGE)
     d.text((left, top + 9 * cell + 24), "window of i; two of its pixels, i + δ", size=12, anchor="start")
     d.text((right, top + 9 * cell + 24), "their matches ψ(i + δ), shifted back by δ,", size=12, anchor="start")
