@@ -1,4 +1,4 @@
-"""How soon the page is there, how soon it answers, and how it bears twenty visitors at once.
+"""How soon the page is there, how soon it answers, and how it bears twenty sessions at once.
 
 Run from the project's folder as ``python -m benchmarks.app``; it needs Debian's chromium and speaks to itself alone.
 """
@@ -22,7 +22,7 @@ from benchmarks import report
 from benchmarks.report import Target
 from psal.data.samples import samples
 from psal.experiments.markdown import update_readme
-from psal.io.files import write_picture_file
+from psal.io.photo import Photo
 from psal.measure import machine
 
 sys.path.insert(0, "tests")  # the page's selectors are in one file, beside the tests
@@ -39,14 +39,14 @@ NOTES = """\
 - Start: from the command to the page in Chromium with its buttons there; {starts} starts after one that doesn't count.
 - Answer: in Chromium, from the click on "Fill again" to the message and the loaded result; the sample picture of
   512 × 512 pixels, with the sample's mask; {clicks} clicks after two that don't count.
-- Load: {visitors} visitors, each of whom fills that picture again and again for {seconds} seconds, without a browser;
+- Load: {sessions} sessions, each of whom fills that picture again and again for {seconds} seconds, without a browser;
   the time is from sending the request to the answer, waiting in the queue included.
-- Memory: proportional resident memory of the server and its workers, after a first fill by each visitor, and after all
+- Memory: proportional resident memory of the server and its workers, after a first fill by each session, and after all
   have left."""
 
 
 class Load(NamedTuple):
-    """What the visitors met."""
+    """What the sessions met."""
 
     times: list[float]
     failures: list[str]
@@ -78,17 +78,17 @@ def seconds_to_start(browser: Browser) -> float:
 def seconds_to_answer(browser: Browser, clicks: int) -> list[float]:
     with running_app() as (address, _):
         page = AppPage(browser.new_page(), address).open()
-        page.put_sample("fill")
+        page.put_sample("inpaint")
         page.wait_for_canvas()
-        page.run("fill", "Filled in")
-        return [page.seconds_to_fill_again() for _ in range(clicks + 1)][1:]
+        page.run("inpaint", "Filled in")
+        return [page.seconds_to_inpaint_again() for _ in range(clicks + 1)][1:]
 
 
-def bear(visitors: int, seconds: float) -> Load:
+def bear(sessions: int, seconds: float) -> Load:
     """Many at once, each in a thread."""
     times: list[float] = []
     failures: list[str] = []
-    ready, go_on = threading.Barrier(visitors + 1), threading.Barrier(visitors + 1)
+    ready, go_on = threading.Barrier(sessions + 1), threading.Barrier(sessions + 1)
     with tempfile.TemporaryDirectory() as folder, running_app() as (address, process):
         files = write_sample(Path(folder))
 
@@ -104,8 +104,8 @@ def bear(visitors: int, seconds: float) -> Load:
                 while time.perf_counter() < end:
                     start, seed = time.perf_counter(), seed + 1
                     try:
-                        message = client.fill(photo, mask, visitors * seed + number)
-                    except Exception as error:  # counted, and the visitor tries again
+                        message = client.fill(photo, mask, sessions * seed + number)
+                    except Exception as error:  # counted, and the session tries again
                         message = f"{type(error).__name__}: {error}"
                     times.append(time.perf_counter() - start)
                     if "Filled in" not in message:
@@ -119,29 +119,29 @@ def bear(visitors: int, seconds: float) -> Load:
                 failures.append(f"{type(error).__name__}: {error}")
                 ready.abort()  # or the others would wait for this one
 
-        threads = [threading.Thread(target=visit_or_say_why, args=[number], daemon=True) for number in range(visitors)]
+        threads = [threading.Thread(target=visit_or_say_why, args=[number], daemon=True) for number in range(sessions)]
         for thread in threads:
             thread.start()
         try:
             ready.wait(timeout=600)
         except threading.BrokenBarrierError:
-            sys.exit(f"error: the visitors did not get in: {failures[:1]}")
+            sys.exit(f"error: the sessions did not get in: {failures[:1]}")
         before = memory_of(process.pid)
         go_on.wait()
         for thread in threads:
             thread.join(timeout=seconds + 600)
         if any(thread.is_alive() for thread in threads):
-            failures.append("a visitor got no answer")
+            failures.append("a session got no answer")
         return Load(times, failures, before, settled_memory(process.pid))
 
 
 def write_sample(folder: Path) -> dict[str, Path]:
     """The sample to fill as files."""
     sample = samples()[0]
-    assert sample.mask is not None
+    assert sample.partner is not None
     paths = {name: folder / f"{name}.png" for name in ("photo", "mask")}
-    write_picture_file(paths["photo"], sample.picture)
-    write_picture_file(paths["mask"], sample.mask)
+    Photo(sample.picture).save(paths["photo"])
+    Photo(sample.partner).save(paths["mask"])
     return paths
 
 
@@ -161,7 +161,7 @@ def children_of(pid: int) -> list[int]:
 
 
 def settled_memory(pid: int) -> int:
-    """The least of some seconds, for the last visitors are still being seen off."""
+    """The least of some seconds, for the last sessions are still being seen off."""
     found = []
     for _ in range(5):
         time.sleep(1)
@@ -190,7 +190,7 @@ def main() -> None:
         browser.close()
     print("measuring: load", file=sys.stderr, flush=True)
     load = bear(VISITORS, seconds)
-    waited = f"{VISITORS} visitors for {seconds} s: seconds to an answer"
+    waited = f"{VISITORS} sessions for {seconds} s: seconds to an answer"
     rows = [
         _row(Target("from the command to the usable page: seconds", 8, 5), begun),
         _row(Target("512-pixel fill, from the click to the result: seconds", 1, 0.5), answered),
@@ -200,7 +200,7 @@ def main() -> None:
         _row(Target("the same: memory afterwards over that before", 1.1, 1.02), [load.after / load.before]),
         _row(Target("the same: memory before, GB"), [load.before / 1e9]),
     ]
-    notes = NOTES.format(starts=starts, clicks=clicks, visitors=VISITORS, seconds=seconds)
+    notes = NOTES.format(starts=starts, clicks=clicks, sessions=VISITORS, seconds=seconds)
     singles: dict[str, Any] = {"start": begun, "answer": answered, "load": load._asdict()}
     record = {"metadata": about, "rows": rows, "singles": singles, "notes": notes}
     path = Path("build/app.json" if quick else "results/app.json")

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from psal.editing.inpaint import inpaint
     from psal.editing.reconstruct import reconstruct
     from psal.editing.upscale import upscale
+    from psal.io.photo import Photo
 
 __all__ = [
     "MatchQuality",
     "Matches",
     "PatchAttention",
     "PatchAttentionBlock",
+    "Photo",
     "__version__",
     "aggregate",
     "attend",
@@ -35,13 +37,19 @@ __all__ = [
     "upscale",
 ]
 
-EDITING = ("colorize", "inpaint", "reconstruct", "upscale")  # loaded when first used: they need psal[edit]
+LAZY = {  # loaded when first used: they need psal[edit]
+    "Photo": "psal.io.photo",
+    "colorize": "psal.editing.colorize",
+    "inpaint": "psal.editing.inpaint",
+    "reconstruct": "psal.editing.reconstruct",
+    "upscale": "psal.editing.upscale",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in EDITING:
+    if name not in LAZY:
         raise AttributeError(f"module 'psal' has no attribute {name!r}")
     try:
-        return getattr(import_module(f"psal.editing.{name}"), name)
+        return getattr(import_module(LAZY[name]), name)
     except ModuleNotFoundError as error:
         raise ImportError(f"psal.{name} needs {error.name}: pip install 'psal[edit]'", name=error.name) from None

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from psal import arguments, ops
-from psal.arguments import Similarity
+from psal import checks, ops
 from psal.matches import Matches
 from psal.ops.exact import exact_index
+from psal.options import BACKENDS, INITS, PADDING_MODES, Similarity
 from psal.seeds import check_seed, draw_seed
 
 DEFAULT_ITERATIONS = {"random": 5, "tree": 1, "matches": 1}
@@ -103,7 +103,7 @@ def exact_match(
     True
     """
     sides = _check_maps(query, key, patch_size, neighbors, key_mask, query_mask, padding_mode)
-    similarity = arguments.check_similarity(similarity)
+    similarity = checks.check_similarity(similarity)
     backend = ops.choose_backend(query, similarity)
     working = _working_type(query, key)
     query_map, key_map = query.to(working), key.to(working)
@@ -205,13 +205,13 @@ def patch_attention(
     >>> patch_attention(query, reference, reference).shape
     torch.Size([1, 3, 16, 16])
     """
-    arguments.check_map("query", query)
-    arguments.check_map("key", key)
-    arguments.check_map("value", value)
-    arguments.check_same("value", value, "key", key, channels=False)
+    checks.check_map("query", query)
+    checks.check_map("key", key)
+    checks.check_map("value", value)
+    checks.check_same("value", value, "key", key, channels=False)
     if key.shape[2:] != value.shape[2:]:
         raise ValueError(f"key and value must be on one grid, got {tuple(key.shape)} and {tuple(value.shape)}")
-    arguments.check_temperature(temperature)
+    checks.check_temperature(temperature)
     matches = _search(
         query,
         key,
@@ -258,22 +258,22 @@ def _search(
 ) -> Matches:
     """:func:`patch_match` with the score in the type that was worked in."""
     sides = _check_maps(query, key, patch_size, neighbors, key_mask, query_mask, padding_mode)
-    similarity = arguments.check_similarity(similarity)
+    similarity = checks.check_similarity(similarity)
     check_seed(seed)
     backend = _check_backend(query, similarity, backend)
     if isinstance(init, tuple):
-        init = arguments.check_matches("init", init, query.shape)
-        arguments.check_device("init.index", init.index, query.device)
+        init = checks.check_matches("init", init, query.shape)
+        checks.check_device("init.index", init.index, query.device)
         kind, init_index = "matches", init.index
     else:
         default = "tree" if backend == "native" else "random"
         kind, init_index = default if init is None else init, None
-        arguments.check_word("init", kind, arguments.INITS, " or Matches")
+        checks.check_word("init", kind, INITS, " or Matches")
         if kind == "tree" and backend != "native":
             raise ValueError(f"init='tree' needs the native backend, got backend={backend!r}")
     if iterations is None:
         iterations = DEFAULT_ITERATIONS[kind]
-    arguments.check_count("iterations", iterations, 0)
+    checks.check_count("iterations", iterations, 0)
     working = _working_type(query, key)
     return Matches(
         *ops.search(
@@ -285,11 +285,11 @@ def _search(
 
 def _check_matches(matches: Matches, value: Tensor) -> Matches:
     """Check matches that come from the caller, perhaps as a plain pair."""
-    matches = arguments.check_matches("matches", matches)
-    arguments.check_map("value", value)
-    arguments.check_same("matches.index", matches.index, "value", value, channels=False)
-    arguments.check_device("matches.score", matches.score, value.device)
-    arguments.check_index("matches.index", matches.index, value)
+    matches = checks.check_matches("matches", matches)
+    checks.check_map("value", value)
+    checks.check_same("matches.index", matches.index, "value", value, channels=False)
+    checks.check_device("matches.score", matches.score, value.device)
+    checks.check_index("matches.index", matches.index, value)
     return matches
 
 
@@ -297,14 +297,14 @@ def _gather(
     matches: Matches, value: Tensor, patch_size: int | Sequence[int] | None, temperature: float, backend: str | None
 ) -> Tensor:
     """:func:`aggregate` over the given patch, or :func:`attend` without one."""
-    arguments.check_temperature(temperature)
+    checks.check_temperature(temperature)
     backend = _check_backend(value, "l2", backend)
     working = _working_type(matches.score, value)
     score, values = matches.score.to(working), value.to(working)
     if patch_size is None:
         out = ops.attend(matches.index, score, values, float(temperature), backend)
     else:
-        sides = arguments.check_patch_size(patch_size, value.ndim - 2)
+        sides = checks.check_patch_size(patch_size, value.ndim - 2)
         out = ops.aggregate(matches.index, score, values, sides, float(temperature), backend)
     return out.to(value.dtype)
 
@@ -319,20 +319,20 @@ def _check_maps(
     padding_mode: str,
 ) -> tuple[int, ...]:
     """Check what all searches have in common; returns the patch's sides."""
-    arguments.check_map("query", query)
-    arguments.check_map("key", key)
-    arguments.check_same("query", query, "key", key, channels=True)
-    arguments.check_word("padding_mode", padding_mode, arguments.PADDING_MODES)
-    arguments.check_mask("key_mask", key_mask, key)
-    arguments.check_mask("query_mask", query_mask, query)
-    arguments.check_count("neighbors", neighbors, 1)
-    arguments.check_enough_keys(neighbors, key, key_mask)
-    return arguments.check_patch_size(patch_size, query.ndim - 2)
+    checks.check_map("query", query)
+    checks.check_map("key", key)
+    checks.check_same("query", query, "key", key, channels=True)
+    checks.check_word("padding_mode", padding_mode, PADDING_MODES)
+    checks.check_mask("key_mask", key_mask, key)
+    checks.check_mask("query_mask", query_mask, query)
+    checks.check_count("neighbors", neighbors, 1)
+    checks.check_enough_keys(neighbors, key, key_mask)
+    return checks.check_patch_size(patch_size, query.ndim - 2)
 
 
 def _check_backend(x: Tensor, similarity: Similarity, backend: str | None) -> str:
     if backend is not None:
-        arguments.check_word("backend", backend, arguments.BACKENDS)
+        checks.check_word("backend", backend, BACKENDS)
     return ops.choose_backend(x, similarity, backend)
 
 

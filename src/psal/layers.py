@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from psal import arguments
-from psal.arguments import Similarity
+from psal import checks
 from psal.functional import patch_attention
 from psal.matches import Matches
+from psal.options import BACKENDS, INITS, PADDING_MODES, Similarity
 from psal.seeds import check_seed
 
 
@@ -43,18 +43,18 @@ class PatchAttention(nn.Module):
         backend: str | None = None,
     ) -> None:
         super().__init__()
-        arguments.check_patch_size(patch_size)
-        arguments.check_count("neighbors", neighbors, 1)
+        checks.check_patch_size(patch_size)
+        checks.check_count("neighbors", neighbors, 1)
         if iterations is not None:
-            arguments.check_count("iterations", iterations, 0)
-        arguments.check_similarity(similarity)
-        arguments.check_temperature(temperature)
+            checks.check_count("iterations", iterations, 0)
+        checks.check_similarity(similarity)
+        checks.check_temperature(temperature)
         if init is not None:
-            arguments.check_word("init", init, arguments.INITS)
-        arguments.check_word("padding_mode", padding_mode, arguments.PADDING_MODES)
+            checks.check_word("init", init, INITS)
+        checks.check_word("padding_mode", padding_mode, PADDING_MODES)
         check_seed(seed)
         if backend is not None:
-            arguments.check_word("backend", backend, arguments.BACKENDS)
+            checks.check_word("backend", backend, BACKENDS)
         self.patch_size = patch_size
         self.neighbors = neighbors
         self.iterations = iterations
@@ -120,8 +120,8 @@ class PatchAttentionBlock(nn.Module):
 
     def __init__(self, channels: int, heads: int = 1, *, dimensions: int = 2, **attention: object) -> None:
         super().__init__()
-        arguments.check_count("channels", channels, 1)
-        arguments.check_count("heads", heads, 1)
+        checks.check_count("channels", channels, 1)
+        checks.check_count("heads", heads, 1)
         if channels % heads:
             raise ValueError(f"heads must divide channels, got {heads} heads for {channels} channels")
         if dimensions not in (1, 2, 3):
@@ -133,7 +133,7 @@ class PatchAttentionBlock(nn.Module):
         self.key = convolution(channels, channels, 1)
         self.value = convolution(channels, channels, 1)
         self.attention = PatchAttention(**attention)  # type: ignore[arg-type]
-        arguments.check_patch_size(self.attention.patch_size, dimensions)
+        checks.check_patch_size(self.attention.patch_size, dimensions)
         self.out = convolution(channels, channels, 1)
         nn.init.zeros_(self.out.weight)
         if self.out.bias is not None:

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from psal import arguments
+from psal import checks
 from psal.baselines.patches import (
     PatchLayer,
     biased_keys,
@@ -17,6 +17,7 @@ from psal.baselines.patches import (
     scaled_queries,
 )
 from psal.ops.exact import centred
+from psal.options import SIMILARITIES
 
 METHODS = ("materialized", "chunked", "sdpa")
 
@@ -55,10 +56,10 @@ class FullAttention(PatchLayer):
         padding_mode: str = "replicate",
     ) -> None:
         super().__init__(patch_size, padding_mode)
-        arguments.check_count("stride", stride, 1)
-        arguments.check_word("similarity", similarity, arguments.SIMILARITIES)
-        arguments.check_temperature(temperature)
-        arguments.check_word("method", method, METHODS)
+        checks.check_count("stride", stride, 1)
+        checks.check_word("similarity", similarity, SIMILARITIES)
+        checks.check_temperature(temperature)
+        checks.check_word("method", method, METHODS)
         self.stride = stride
         self.similarity = similarity
         self.temperature = temperature

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from psal import arguments
+from psal import checks
 from psal.baselines.patches import (
     Patches,
     PatchLayer,
@@ -17,6 +17,7 @@ from psal.baselines.patches import (
     scaled_queries,
 )
 from psal.ops.exact import centred
+from psal.options import SIMILARITIES
 
 TILE = 16  # side of the squares of queries that are worked on together
 
@@ -53,9 +54,9 @@ class LocalAttention(PatchLayer):
         padding_mode: str = "replicate",
     ) -> None:
         super().__init__(patch_size, padding_mode)
-        arguments.check_count("window", window, 1)
-        arguments.check_word("similarity", similarity, arguments.SIMILARITIES)
-        arguments.check_temperature(temperature)
+        checks.check_count("window", window, 1)
+        checks.check_word("similarity", similarity, SIMILARITIES)
+        checks.check_temperature(temperature)
         self.window = window
         self.similarity = similarity
         self.temperature = temperature

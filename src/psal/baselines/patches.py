@@ -8,9 +8,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from psal import arguments
+from psal import checks
 from psal.ops import reference
 from psal.ops.reference import NORM_EPSILON
+from psal.options import PADDING_MODES
 
 CHUNK_ELEMENTS = 2**23  # numbers of a matrix held at once: 32 MB in float32
 
@@ -25,8 +26,8 @@ class PatchLayer(nn.Module, ABC):
 
     def __init__(self, patch_size: int | Sequence[int], padding_mode: str) -> None:
         super().__init__()
-        self.patch_size = arguments.check_patch_size(patch_size, 2)
-        arguments.check_word("padding_mode", padding_mode, arguments.PADDING_MODES)
+        self.patch_size = checks.check_patch_size(patch_size, 2)
+        checks.check_word("padding_mode", padding_mode, PADDING_MODES)
         self.padding_mode = padding_mode
 
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -44,11 +45,11 @@ class PatchLayer(nn.Module, ABC):
             ValueError, TypeError: if the maps do not fit together.
         """
         for name, x in (("query", query), ("key", key), ("value", value)):
-            arguments.check_map(name, x)
+            checks.check_map(name, x)
             if x.ndim != 4:
                 raise ValueError(f"{name} must be (B, C, H, W), got shape {tuple(x.shape)}")
-        arguments.check_same("key", key, "query", query, channels=True)
-        arguments.check_same("value", value, "key", key, channels=False)
+        checks.check_same("key", key, "query", query, channels=True)
+        checks.check_same("value", value, "key", key, channels=False)
         if key.shape[2:] != value.shape[2:]:
             raise ValueError(f"key and value must be on one grid, got {tuple(key.shape)} and {tuple(value.shape)}")
         working = torch.promote_types(torch.promote_types(query.dtype, key.dtype), value.dtype)

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from psal import arguments
+from psal import checks
 from psal.baselines.patches import PatchLayer, map_of, pixels_of, recomputed
 from psal.seeds import check_seed, draw_seed
 
@@ -45,11 +45,11 @@ class PerformerAttention(PatchLayer):
         padding_mode: str = "replicate",
     ) -> None:
         super().__init__(patch_size, padding_mode)
-        arguments.check_count("channels", channels, 1)
+        checks.check_count("channels", channels, 1)
         if features is not None:
-            arguments.check_count("features", features, 1)
+            checks.check_count("features", features, 1)
         if temperature is not None:
-            arguments.check_temperature(temperature)
+            checks.check_temperature(temperature)
         check_seed(seed)
         dimension = channels * math.prod(self.patch_size)
         self.channels = channels

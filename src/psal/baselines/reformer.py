@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from psal import arguments
+from psal import checks
 from psal.baselines.patches import (
     CHUNK_ELEMENTS,
     Patches,
@@ -20,6 +20,7 @@ from psal.baselines.patches import (
     scaled_queries,
 )
 from psal.ops.exact import centred
+from psal.options import SIMILARITIES
 from psal.seeds import check_seed, draw_seed
 
 
@@ -63,15 +64,15 @@ class ReformerAttention(PatchLayer):
         padding_mode: str = "replicate",
     ) -> None:
         super().__init__(patch_size, padding_mode)
-        arguments.check_count("rounds", rounds, 1)
-        arguments.check_count("chunk_size", chunk_size, 1)
+        checks.check_count("rounds", rounds, 1)
+        checks.check_count("chunk_size", chunk_size, 1)
         if buckets is not None:
-            arguments.check_count("buckets", buckets, 1)
+            checks.check_count("buckets", buckets, 1)
             if buckets & (buckets - 1):
                 raise ValueError(f"buckets must be a power of two, got {buckets}")
-        arguments.check_word("similarity", similarity, arguments.SIMILARITIES)
+        checks.check_word("similarity", similarity, SIMILARITIES)
         if temperature is not None:
-            arguments.check_temperature(temperature)
+            checks.check_temperature(temperature)
         check_seed(seed)
         self.rounds = rounds
         self.chunk_size = chunk_size

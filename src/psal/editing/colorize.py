@@ -10,13 +10,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from psal.arguments import check_word
+from psal.checks import check_word
 from psal.editing.guided_upsampling import upsample_guided
 from psal.editing.network_colors import find_chroma_by_network
 from psal.editing.resizing import halve
 from psal.editing.tone_curve import apply_curve, candidate_curves
 from psal.functional import aggregate, patch_match
-from psal.io.pictures import Image, Progress, open_picture
+from psal.io.pictures import ImageLike, Progress, open_picture
 from psal.luminance import chroma, join, luminance
 from psal.seeds import add_to_seed, check_seed, draw_seed
 
@@ -38,8 +38,8 @@ NOISE = 0.05  # deviation below which contrast is not normalised
 
 
 def colorize(
-    image: Image,
-    reference: Image,
+    image: ImageLike,
+    reference: ImageLike,
     *,
     model: str = "patches",
     seed: int | None = None,
@@ -60,7 +60,8 @@ def colorize(
         progress: called with the share that is done, 0..1.
 
     Returns:
-        The coloured picture: of the kind and size of ``image`` (Pillow for a path), always RGB, with its alpha.
+        The coloured picture: of the kind and size of ``image`` (a :class:`psal.Photo` for a path), always RGB,
+        with its alpha.
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -75,7 +76,7 @@ def colorize(
         raise ValueError("reference must be a colour picture, got a grey one")
     luma = luminance(picture.color)
     find = find_chroma if model == "patches" else find_chroma_by_network
-    return picture.give_back(join(luma, find(luma, colors, int(draw_seed(seed)), progress)))
+    return picture.restore(join(luma, find(luma, colors, int(draw_seed(seed)), progress)))
 
 
 def find_chroma(luma: Tensor, reference: Tensor, seed: int, progress: Progress | None = None) -> Tensor:

@@ -14,6 +14,8 @@ from PIL import ExifTags, Image, TiffTags
 from PIL.TiffImagePlugin import ImageFileDirectory_v2
 from tifffile import PHOTOMETRIC
 
+from psal.io.metadata import Metadata
+
 PNG_DEPTH_BYTE = 24  # of the file, in the header chunk that every PNG starts with
 PNG_HEADER_END = 33
 BITS_PER_SAMPLE = 258
@@ -58,46 +60,42 @@ def tiff_number_type(content: bytes) -> str | None:
     return None if found is None or found in (np.uint8, np.uint16) else str(found)
 
 
-def encode_png(
-    pixels: NDArray[Any], exif: bytes | None, icc_profile: bytes | None, dpi: tuple[float, float] | None
-) -> bytes:
+def encode_png(pixels: NDArray[Any], metadata: Metadata) -> bytes:
     """A PNG file of uint16 pixels ``(H, W)`` or ``(H, W, C)``."""
-    content = bytes(imagecodecs.png_encode(np.ascontiguousarray(pixels)))
+    content = bytes(imagecodecs.png_encode(pixels))
     chunks = b""
-    if icc_profile:
-        chunks += _png_chunk(b"iCCP", b"ICC profile\0\0" + zlib.compress(icc_profile))
-    if dpi:
-        chunks += _png_chunk(b"pHYs", struct.pack(">IIB", *(round(x / 0.0254) for x in dpi), 1))
-    if exif:
-        chunks += _png_chunk(b"eXIf", exif.removeprefix(b"Exif\0\0"))
+    if metadata.icc_profile:
+        chunks += _png_chunk(b"iCCP", b"ICC profile\0\0" + zlib.compress(metadata.icc_profile))
+    if metadata.dpi:
+        chunks += _png_chunk(b"pHYs", struct.pack(">IIB", *(round(x / 0.0254) for x in metadata.dpi), 1))
+    if metadata.exif:
+        chunks += _png_chunk(b"eXIf", metadata.exif.removeprefix(b"Exif\0\0"))
     return content[:PNG_HEADER_END] + chunks + content[PNG_HEADER_END:]
 
 
-def encode_tiff(
-    pixels: NDArray[Any], exif: bytes | None, icc_profile: bytes | None, dpi: tuple[float, float] | None
-) -> bytes:
+def encode_tiff(pixels: NDArray[Any], metadata: Metadata) -> bytes:
     """A TIFF file of uint16 pixels ``(H, W)`` or ``(H, W, C)``; of the EXIF it takes texts, exposure and place."""
     if pixels.ndim == 3 and pixels.shape[2] == 2:  # grey and alpha: few programs open that as a TIFF
-        pixels = pixels[..., [0, 0, 0, 1]]
+        pixels = np.ascontiguousarray(pixels[..., [0, 0, 0, 1]])
     tags = Image.Exif()
-    if exif:
-        tags.load(exif)
+    if metadata.exif:
+        tags.load(metadata.exif)
     directories = _directories(tags)
     extra: list[tuple[int, str, int, Any, bool]]
     extra = [(tag, "s", 0, str(tags[tag]), True) for tag in TIFF_TEXTS if tag in tags]
     extra += [(_stand_in(tag), "I", 1, 0, True) for tag in directories]
-    if icc_profile:
-        extra.append((ICC_PROFILE_TAG, "B", len(icc_profile), icc_profile, True))
+    if metadata.icc_profile:
+        extra.append((ICC_PROFILE_TAG, "B", len(metadata.icc_profile), metadata.icc_profile, True))
     out = io.BytesIO()
     tifffile.imwrite(
         out,
-        np.ascontiguousarray(pixels),
+        pixels,
         photometric="minisblack" if pixels.ndim == 2 else "rgb",
         extrasamples=["unassalpha"] if pixels.ndim == 3 and pixels.shape[2] == 4 else None,
         compression="zlib",
         predictor=True,
-        resolution=dpi,
-        resolutionunit="inch" if dpi else None,
+        resolution=metadata.dpi,
+        resolutionunit="inch" if metadata.dpi else None,
         metadata=None,
         software=False,
         byteorder="<",

@@ -1,4 +1,4 @@
-"""Between the page and the workers: takes what a visitor gives, has it done, and says what there is to say."""
+"""Controller between the page and the workers: checks inputs, runs jobs, formats messages."""
 
 import base64
 import binascii
@@ -15,76 +15,77 @@ from typing import Any
 
 import gradio as gr
 
-from psal.app.guard import FILE
-from psal.app.visitors import UnknownVisitorError, Visitor, Visitors
+from psal.app.middleware import FILE
+from psal.app.sessions import Session, Sessions, UnknownSessionError
 from psal.app.workers import StoppedError, Workers
-from psal.errors import UsageError, describe
+from psal.errors import UsageError
+from psal.messages import describe
 from psal.seeds import check_seed
 
 PNG_ADDRESS = "data:image/png;base64,"
-Value = dict[str, Any]  # of a component that shows a picture: where it is, and what it is called
+Value = dict[str, Any]  # value of a picture component: path and name
 
 
-class Desk:
-    """What the tabs share.
+class Controller:
+    """Handlers that the tabs share.
 
     Args:
-        visitors: who is there.
-        workers: who does the work.
-        samples: folder for the sample pictures, which are written to it by and by.
+        sessions: open sessions.
+        workers: worker processes.
+        samples: folder for the sample pictures, written in the background.
     """
 
-    def __init__(self, visitors: Visitors, workers: Workers, samples: Path) -> None:
-        self._visitors, self._workers, self._folder = visitors, workers, samples
+    def __init__(self, sessions: Sessions, workers: Workers, samples: Path) -> None:
+        self._sessions, self._workers, self._folder = sessions, workers, samples
         self._samples: dict[str, dict[str, str]] = {}
         self._written = threading.Lock()
         threading.Thread(target=self._write_samples, daemon=True).start()
 
-    def visitor(self, request: gr.Request) -> Visitor:
-        """Who asks."""
-        return self._visitors.on_page(request.session_hash)
+    def session(self, request: gr.Request) -> Session:
+        """Session of a request."""
+        return self._sessions.on_page(request.session_hash)
 
     def open(self, value: Any, request: gr.Request) -> Value:
-        """Look at a picture that was dropped; returns it with its size and a preview."""
-        visitor = self.visitor(request)
-        path, name = given_path(value, visitor, "a picture"), given_name(value)
-        opened = self._workers.run("open_file", {"path": path, "folder": str(visitor.new_folder())})
+        """Read a dropped picture; return it with its size and a preview."""
+        session = self.session(request)
+        path, name = given_path(value, session, "a picture"), given_name(value)
+        opened = self._workers.run("open_file", {"path": path, "folder": str(session.new_folder())})
         return shown(opened, name)
 
     def open_mask(self, value: Any, photo: Any, request: gr.Request) -> Value:
-        """Look at a mask that was dropped for a photo."""
-        visitor = self.visitor(request)
-        path, name = given_path(value, visitor, "a mask"), given_name(value)
-        photo_path = given_path(photo, visitor, "a photograph")
-        arguments = {"path": path, "photo": photo_path, "folder": str(visitor.new_folder())}
+        """Read a mask dropped for a photo."""
+        session = self.session(request)
+        path, name = given_path(value, session, "a mask"), given_name(value)
+        photo_path = given_path(photo, session, "a photograph")
+        arguments = {"path": path, "photo": photo_path, "folder": str(session.new_folder())}
         return shown(self._workers.run("open_mask_file", arguments), name)
 
     def sample(self, edit: str, role: str, request: gr.Request) -> Value:
-        """A sample picture as if it had been dropped; not looked at yet."""
+        """Copy a sample picture into the session, as if it had been dropped."""
         with self._written:
             source = Path(self._samples[edit][role])
-        path = self.visitor(request).new_folder() / source.name
+        path = self.session(request).new_folder() / source.name
         shutil.copyfile(source, path)
         return {"path": str(path), "name": source.name}
 
     def work(
         self, task: str, arguments: dict[str, Any], words: str, progress: gr.Progress, request: gr.Request
     ) -> dict[str, Any]:
-        """Have an edit done, as the visitor's only one, with a bar that tells the time left.
+        """Run an edit as the session's only job, with a progress bar and the time left.
 
         Returns:
-            What the task returns, and the ``seconds`` that it took.
+            The task's result and the ``seconds`` it took.
         """
-        visitor = self.visitor(request)
+        session = self.session(request)
         start = time.perf_counter()
 
         def report(share: float) -> None:
             passed = time.perf_counter() - start
             progress(share, desc=f"{words}: about {duration(passed * (1 - share) / share)} left")
 
-        with visitor.job() as stop:
+        with session.job() as stop:
             progress(0, desc=words)
-            folder = visitor.new_folder()
+            folder = session.new_folder()
             try:
                 done = self._workers.run(task, arguments | {"folder": str(folder)}, report, stop)
             except BaseException as error:
@@ -96,12 +97,12 @@ class Desk:
         return done | {"seconds": time.perf_counter() - start}
 
     def quick(self, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Have something done that takes no time to speak of."""
+        """Run a task that takes hardly any time."""
         return self._workers.run(task, arguments)
 
     def stop(self, request: gr.Request) -> str:
-        """Stop the visitor's job, if there is one; returns what to say."""
-        running = self.visitor(request).stop
+        """Stop the session's job, if there is one; return the message."""
+        running = self.session(request).stop
         if running is not None:
             running.set()
         return said("stopped")
@@ -114,7 +115,7 @@ class Desk:
 
 
 def attempt(handler: Callable[..., Any], outputs: int) -> Callable[..., Any]:
-    """A handler whose first output is the message line, and which says there what goes wrong.
+    """Wrap a handler whose first output is the message line, so that errors appear there.
 
     Args:
         handler: takes the inputs and the request, returns all outputs.
@@ -124,9 +125,9 @@ def attempt(handler: Callable[..., Any], outputs: int) -> Callable[..., Any]:
     def call(*inputs: Any) -> Any:
         try:
             return handler(*inputs)
-        except UnknownVisitorError:
-            line = "this page is no longer known here: load it again"
-        except Exception as error:  # a stack trace helps nobody who looks at a page
+        except UnknownSessionError:
+            line = "this page has expired: reload it"
+        except Exception as error:  # users of a page have no use for a stack trace
             line = str(error) if isinstance(error, StoppedError) else describe(error)
             if isinstance(error, StoppedError):
                 return [said(line or "stopped"), *[gr.skip()] * (outputs - 1)]
@@ -141,14 +142,14 @@ def said(line: str) -> str:
 
 
 def complaint(line: str) -> str:
-    """What went wrong, as HTML."""
+    """An error message as HTML."""
     named = re.match(r"[^:]+\.\w+ (is|has|cannot) ", line)  # begins with a file's name, which stays as it is
     whole = line + "." if named else sentence(line)
     return f'<p class="complaint" role="alert">{html.escape(whole)}</p>'
 
 
 def sentence(line: str) -> str:
-    """Begins large, ends with a full stop.
+    """Make a sentence: capital letter and full stop.
 
     >>> sentence("the mask is empty")
     'The mask is empty.'
@@ -157,7 +158,7 @@ def sentence(line: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time for people.
+    """Format a time.
 
     >>> duration(0.314), duration(12.3), duration(200)
     ('0.31 s', '12 s', '3 min 20 s')
@@ -168,39 +169,39 @@ def duration(seconds: float) -> str:
 
 
 def shown(opened: dict[str, Any], name: str) -> Value:
-    """A picture as the page's components take it."""
+    """Value of a picture component."""
     return opened | {"name": name, "preview": address(opened["preview"])}
 
 
 def address(path: str) -> str:
-    """Where the page finds a visitor's file."""
+    """URL of a session's file."""
     return f"{FILE}{path}"
 
 
-def given_path(value: Any, visitor: Visitor, what: str) -> str:
-    """The file of a picture that the page sends back.
+def given_path(value: Any, session: Session, what: str) -> str:
+    """Path of a picture that the page sends back.
 
     Raises:
-        UsageError: if none was given, or it is not the visitor's.
+        UsageError: if none was given, or it is not the session's.
     """
     path = value.get("path") if isinstance(value, dict) else None
     if not isinstance(path, str):
         raise UsageError(f"give {what} first: drop it on its field, or try the sample")
-    if not visitor.owns(path):
+    if not session.owns(path):
         raise UsageError(f"give {what} again: its file is no longer here")
     return path
 
 
 def given_name(value: Any) -> str:
-    """What the visitor calls a picture."""
+    """File name of a picture on the user's computer."""
     return Path(str(value.get("name") or value["path"])).name
 
 
 def given_whole_number(value: Any, what: str) -> int:
-    """A whole number, by its name on the page.
+    """Check a whole number from the page.
 
     Raises:
-        UsageError: if it is none.
+        UsageError: if it is not a whole number.
     """
     if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value != int(value):
         raise UsageError(f"{what} must be a whole number, got {'nothing' if value is None else repr(value)}")
@@ -208,10 +209,10 @@ def given_whole_number(value: Any, what: str) -> int:
 
 
 def given_seed(value: Any) -> int:
-    """A seed.
+    """Check a seed from the page.
 
     Raises:
-        UsageError: if it is none that is taken.
+        UsageError: if it is not a 64-bit integer.
     """
     seed = given_whole_number(value, "the seed")
     try:
@@ -221,11 +222,11 @@ def given_seed(value: Any) -> int:
     return seed
 
 
-def keep_painted(painted: Any, visitor: Visitor) -> str | None:
-    """Write what the page painted to a file of the visitor's; None if nothing was painted.
+def keep_painted(painted: Any, session: Session) -> str | None:
+    """Write the painted mask to a file of the session; return None if nothing was painted.
 
     Raises:
-        UsageError: if it is not a PNG as pages send them.
+        UsageError: if it is not a PNG data URL.
     """
     if not painted:
         return None
@@ -234,7 +235,7 @@ def keep_painted(painted: Any, visitor: Visitor) -> str | None:
             raise ValueError
         content = base64.b64decode(painted.removeprefix(PNG_ADDRESS), validate=True)
     except (ValueError, binascii.Error):
-        raise UsageError("what was painted did not arrive: load the page again") from None
-    path = visitor.new_folder() / "painted.png"
+        raise UsageError("the painted mask did not arrive: reload the page") from None
+    path = session.new_folder() / "painted.png"
     path.write_bytes(content)
     return str(path)

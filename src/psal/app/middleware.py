@@ -1,7 +1,7 @@
 """What a request may do, checked before Gradio sees it.
 
 Gradio serves many addresses that this page does not need, some of which fetch from other machines or reach into the
-file system. Only those on the list below pass; files go through here alone, and none but a visitor's own.
+file system. Only those on the list below pass; files go through here alone, and none but a session's own.
 """
 
 import asyncio
@@ -16,8 +16,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from psal.app.files_route import answer_file, receive_upload
-from psal.app.limits import MEGA, MOST_BYTES, MOST_BYTES_OF_A_MESSAGE
-from psal.app.visitors import BUSY, UnknownVisitorError, Visitor, Visitors
+from psal.app.limits import MAX_FILE_BYTES, MAX_MESSAGE_BYTES, MEGA
+from psal.app.sessions import BUSY, Session, Sessions, UnknownSessionError
 from psal.errors import UsageError
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ UPLOAD, UPLOAD_PROGRESS, RESET = API + "upload", API + "upload_progress", API + 
 FILE, HEARTBEAT = API + "file=", API + "heartbeat/"
 GRACE_SECONDS, GRACE_STEPS = 0.5, 25  # Gradio tells that an edit is done a little before it forgets it
 OVERHEAD = 64 * 1024  # of a form around its file
-FILE_TOO_LARGE = f"a file may have at most {MOST_BYTES / MEGA:.0f} MB: make it smaller"
-MESSAGE_TOO_LARGE = f"what the page sends may have at most {MOST_BYTES_OF_A_MESSAGE / MEGA:.0f} MB: load it again"
+FILE_TOO_LARGE = f"a file may have at most {MAX_FILE_BYTES / MEGA:.0f} MB: make it smaller"
+MESSAGE_TOO_LARGE = f"what the page sends may have at most {MAX_MESSAGE_BYTES / MEGA:.0f} MB: load it again"
 HEADERS = {
     # The browser itself refuses to fetch anything from elsewhere. Gradio's scripts need eval.
     b"content-security-policy": (
@@ -45,28 +45,28 @@ HEADERS = {
 
 
 class TooLargeError(Exception):
-    """A request has a longer body than it may have; the message is a sentence for the visitor."""
+    """A request has a longer body than it may have; the message is a sentence for the session."""
 
 
-class Guard:
+class Middleware:
     """The outermost layer of the server.
 
     Args:
         app: the rest of it.
-        visitors: who is there.
+        sessions: who is there.
         blocks: gives the page; known once it is built.
         hosts: names by which the server may be called; any, if None. A page elsewhere whose name is made to lead here
             calls it by that name.
         port: that it listens on.
-        edits: name of the queue of which a visitor gets one place.
+        edits: name of the queue of which a session gets one place.
     """
 
     def __init__(
-        self, app: ASGIApp, *, visitors: Visitors, blocks: "gr.Blocks", hosts: set[str] | None, port: int, edits: str
+        self, app: ASGIApp, *, sessions: Sessions, blocks: "gr.Blocks", hosts: set[str] | None, port: int, edits: str
     ) -> None:
-        self._app, self._visitors, self._blocks = app, visitors, blocks
+        self._app, self._sessions, self._blocks = app, sessions, blocks
         self._hosts, self._edits = hosts, edits
-        self._cookie = f"psal-visitor-{port}"  # cookies don't tell ports apart
+        self._cookie = f"psal-session-{port}"  # cookies don't tell ports apart
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -76,8 +76,8 @@ class Guard:
         with_headers = _adding(send, HEADERS)
         try:
             await self._pass(scope, receive, with_headers)
-        except UnknownVisitorError:
-            await _refusal(403, "this page is no longer known here: load it again")(scope, receive, with_headers)
+        except UnknownSessionError:
+            await _refusal(403, "this page has expired: reload it")(scope, receive, with_headers)
         except TooLargeError as error:
             await _refusal(413, str(error))(scope, receive, with_headers)
         except UsageError as error:
@@ -95,62 +95,62 @@ class Guard:
             and not scope["query_string"].count(b"deep_link")
         ):
             if path == "/":
-                send = _adding(send, {b"set-cookie": self._set_cookie(self._visitors.welcome(token))})
+                send = _adding(send, {b"set-cookie": self._set_cookie(self._sessions.welcome(token))})
             return await self._app(scope, receive, send)
-        visitor = self._visitors.known(token)
+        session = self._sessions.known(token)
         if path == UPLOAD and request.method == "POST":
-            limited = Request(scope, _limited(receive, request, MOST_BYTES + OVERHEAD, FILE_TOO_LARGE))
-            return await (await receive_upload(limited, visitor))(scope, receive, send)
+            limited = Request(scope, _limited(receive, request, MAX_FILE_BYTES + OVERHEAD, FILE_TOO_LARGE))
+            return await (await receive_upload(limited, session))(scope, receive, send)
         if path == UPLOAD_PROGRESS:  # the file is here when its upload is answered: there is nothing to tell before
             return await Response('data: {"msg": "done"}\n\n', media_type="text/event-stream")(scope, receive, send)
         if path == RESET:  # Gradio does nothing either
             return await JSONResponse({"success": True})(scope, receive, send)
         if path.startswith(FILE):
-            return await answer_file(unquote(path.removeprefix(FILE)), visitor)(scope, receive, send)
+            return await answer_file(unquote(path.removeprefix(FILE)), session)(scope, receive, send)
         if not PRIVATE.fullmatch(path):
             return await _refusal(404, "there is nothing at this address")(scope, receive, send)
-        return await self._speak(request, visitor, scope, receive, send)
+        return await self._speak(request, session, scope, receive, send)
 
-    async def _speak(self, request: Request, visitor: Visitor, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _speak(self, request: Request, session: Session, scope: Scope, receive: Receive, send: Send) -> None:
         """Requests of an open page: events, their answers, and the sign that it is still open."""
         path = scope["path"]
         if path.startswith(HEARTBEAT):
             page = path.removeprefix(HEARTBEAT)
-            self._check_page(page, visitor)
-            self._visitors.enter(page, visitor)
+            self._check_page(page, session)
+            self._sessions.enter(page, session)
             try:
                 return await self._app(scope, receive, send)
             finally:
-                self._visitors.leave(page, visitor)
+                self._sessions.leave(page, session)
         if request.method == "GET":
             asked = parse_qs(scope["query_string"].decode("latin-1")).get("session_hash", [""])[0]
             if path == API + "queue/data":
-                self._check_page(asked, visitor)
+                self._check_page(asked, session)
             return await self._app(scope, receive, send)
-        content = await Request(scope, _limited(receive, request, MOST_BYTES_OF_A_MESSAGE, MESSAGE_TOO_LARGE)).body()
+        content = await Request(scope, _limited(receive, request, MAX_MESSAGE_BYTES, MESSAGE_TOO_LARGE)).body()
         try:
             message = json.loads(content)
             page = message["session_hash"]
         except (ValueError, KeyError, TypeError, RecursionError):
             return await _refusal(400, "the request is not understood")(scope, receive, send)
-        if not isinstance(page, str) or not all(visitor.owns(found) for found in _paths(message)):
+        if not isinstance(page, str) or not all(session.owns(found) for found in _paths(message)):
             return await _refusal(403, "only files that were given on this page can be used")(scope, receive, send)
-        self._check_page(page, visitor)
+        self._check_page(page, session)
         if path == API + "queue/join":
-            await self._check_place(message, visitor)
+            await self._check_place(message, session)
         return await self._app(scope, _replay(content, receive), send)
 
-    def _check_page(self, page: str, visitor: Visitor) -> None:
-        if not page or not self._visitors.bind(page, visitor):
-            raise UnknownVisitorError
+    def _check_page(self, page: str, session: Session) -> None:
+        if not page or not self._sessions.bind(page, session):
+            raise UnknownSessionError
 
-    async def _check_place(self, message: dict[str, Any], visitor: Visitor) -> None:
-        """One edit for each visitor, waiting or running."""
+    async def _check_place(self, message: dict[str, Any], session: Session) -> None:
+        """One edit for each session, waiting or running."""
         if self._queue_of(message.get("fn_index")) != self._edits:
             return
         for _ in range(GRACE_STEPS):
             events = list(self._blocks._queue.event_ids_to_events.values())
-            if not any(x.concurrency_id == self._edits and self._is_of(x.session_hash, visitor) for x in events):
+            if not any(x.concurrency_id == self._edits and self._is_of(x.session_hash, session) for x in events):
                 return
             await asyncio.sleep(GRACE_SECONDS / GRACE_STEPS)
         raise UsageError(BUSY)
@@ -159,14 +159,14 @@ class Guard:
         function = self._blocks.fns.get(number) if isinstance(number, int) else None
         return function.concurrency_id if function else None
 
-    def _is_of(self, page: str, visitor: Visitor) -> bool:
+    def _is_of(self, page: str, session: Session) -> bool:
         try:
-            return self._visitors.on_page(page) is visitor
-        except UnknownVisitorError:
+            return self._sessions.on_page(page) is session
+        except UnknownSessionError:
             return False
 
-    def _set_cookie(self, visitor: Visitor) -> bytes:
-        return f"{self._cookie}={visitor.token}; Path=/; HttpOnly; SameSite=Strict".encode()
+    def _set_cookie(self, session: Session) -> bytes:
+        return f"{self._cookie}={session.token}; Path=/; HttpOnly; SameSite=Strict".encode()
 
 
 def _refusal(status: int, sentence: str) -> Response:

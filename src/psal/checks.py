@@ -1,20 +1,15 @@
 """Checks of what users pass in: each error names the argument and shows the value."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from psal.matches import Matches
+from psal.options import SIMILARITIES, Similarity
 
-Similarity = str | Callable[[Tensor, Tensor], Tensor]
-
-SIMILARITIES = ("l2", "dot", "cosine")
-PADDING_MODES = ("replicate", "reflect", "zeros")
-INITS = ("tree", "random")
-BACKENDS = ("native", "reference")
 FLOAT_TYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 
 

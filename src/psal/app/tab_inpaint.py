@@ -1,11 +1,11 @@
-"""The tab *Fill*."""
+"""The tab *Inpaint*: paint over what to remove, and fill it."""
 
 from typing import Any
 
 import gradio as gr
 
-from psal.app.desk import (
-    Desk,
+from psal.app.controller import (
+    Controller,
     Value,
     attempt,
     duration,
@@ -35,68 +35,68 @@ PAINTED = "(photo, mask, painted, seed, done) => [photo, mask, window.psalPainte
 AGAIN = "(photo, mask, painted, seed, done) => [photo, mask, window.psalPainted(), (seed ?? 0) + 1, done]"
 
 
-def build_fill_tab(desk: Desk) -> None:
+def build_inpaint_tab(controller: Controller) -> None:
     """Drop a photograph, paint the hole, fill it."""
     gr.Markdown(
-        "Paint over what is to go, and it is filled with what the rest of the photograph suggests. Photographs larger "
+        "Paint over what to remove; it is filled with what the rest of the photograph suggests. Photographs larger "
         f"than {PREVIEW_SIDE} pixels are painted on a smaller preview and filled at full size."
     )
     with gr.Row():
         with gr.Column(scale=3):
-            photo = picker("Photograph", "fill-photo")
+            photo = picker("Photograph", "inpaint-photo")
         with gr.Column(scale=2):
-            mask = picker("Mask, white in the hole (optional)", "fill-mask")
-    sample = gr.Button("Try a sample", size="sm", elem_id="fill-sample")
+            mask = picker("Mask, white in the hole (optional)", "inpaint-mask")
+    sample = gr.Button("Try a sample", size="sm", elem_id="inpaint-sample")
     painter = gr.HTML(
         None, html_template=asset("painter.html"), js_on_load=asset("painter.js"), apply_default_css=False,
-        elem_id="fill-painter",
+        elem_id="inpaint-painter",
     )  # fmt: skip
-    painted = gr.Textbox(visible=False)  # what the page paints goes through here when a button is clicked
-    parts = controls("fill", "Fill")
+    painted = gr.Textbox(visible=False)  # carries the painted mask when a button is clicked
+    parts = controls("inpaint", "Inpaint")
     seed = parts.seed
     slider = gr.ImageSlider(
-        label="Before and after", interactive=False, elem_id="fill-slider", buttons=["fullscreen"], visible=False
+        label="Before and after", interactive=False, elem_id="inpaint-slider", buttons=["fullscreen"], visible=False
     )
     with gr.Row():
-        again = gr.Button("Fill again with another seed", elem_id="fill-again", size="sm", interactive=False)
-        go_on = gr.Button("Go on painting on the result", elem_id="fill-go-on", size="sm", interactive=False)
-        result = download("Download the picture", "fill-result")
-        hole = download("Download the mask", "fill-hole")
-    done = gr.State(None)  # what was filled last
+        again = gr.Button("Inpaint again with another seed", elem_id="inpaint-again", size="sm", interactive=False)
+        go_on = gr.Button("Continue painting on the result", elem_id="inpaint-go-on", size="sm", interactive=False)
+        result = download("Download the picture", "inpaint-result")
+        hole = download("Download the mask", "inpaint-hole")
+    done = gr.State(None)  # the last result
 
     def open_photo(request: gr.Request, value: Any) -> list[Any]:
-        opened = desk.open(value, request)
+        opened = controller.open(value, request)
         return [opened, None, _to_paint_on(opened, None)]
 
     def open_mask(request: gr.Request, value: Any, photo_value: Any) -> list[Any]:
-        opened = desk.open_mask(value, photo_value, request)
+        opened = controller.open_mask(value, photo_value, request)
         return [opened, _to_paint_on(photo_value, opened)]
 
     def put_sample(request: gr.Request) -> list[Any]:
-        photo_value = desk.open(desk.sample("inpaint", "photo", request), request)
-        mask_value = desk.open_mask(desk.sample("inpaint", "mask", request), photo_value, request)
+        photo_value = controller.open(controller.sample("inpaint", "photo", request), request)
+        mask_value = controller.open_mask(controller.sample("inpaint", "mask", request), photo_value, request)
         return [photo_value, mask_value, _to_paint_on(photo_value, mask_value)]
 
-    def fill(
+    def inpaint(
         request: gr.Request, progress: gr.Progress, photo_value: Any, mask_value: Any, strokes: Any, number: Any,
         before: Any,
     ) -> list[Any]:  # fmt: skip
-        visitor = desk.visitor(request)
+        session = controller.session(request)
         arguments = {
-            "photo": given_path(photo_value, visitor, "a photograph"),
+            "photo": given_path(photo_value, session, "a photograph"),
             "name": given_name(photo_value),
-            "mask": given_path(mask_value, visitor, "a mask") if mask_value else None,
+            "mask": given_path(mask_value, session, "a mask") if mask_value else None,
             "seed": given_seed(number),
         }
-        strokes_file = keep_painted(strokes, visitor)
+        strokes_file = keep_painted(strokes, session)
         try:
-            filled = desk.work("fill", arguments | {"painted": strokes_file}, "filling", progress, request)
+            filled = controller.work("inpaint", arguments | {"painted": strokes_file}, "inpaint", progress, request)
         finally:
-            visitor.forget(strokes_file)
+            session.forget(strokes_file)
         if before and before["result"] != arguments["photo"] and before["working"] != arguments["photo"]:
-            visitor.forget(before["result"])
+            session.forget(before["result"])
         size = f"{filled['width']} × {filled['height']} pixels"
-        line = said(f"filled in {duration(filled['seconds'])}: {size}, seed {arguments['seed']}")
+        line = said(f"done in {duration(filled['seconds'])}: {size}, seed {arguments['seed']}")
         shows = gr.update(value=(filled["before"], filled["after"]), visible=True)
         usable = gr.update(interactive=True)
         filled["name"] = arguments["name"]
@@ -112,11 +112,11 @@ def build_fill_tab(desk: Desk) -> None:
         ]
 
     def take_result(request: gr.Request, last: Any) -> list[Any]:
-        visitor = desk.visitor(request)
-        path = given_path({"path": last["working"]} if last else None, visitor, "a photograph")
-        opened = desk.quick("open_file", {"path": path, "folder": str(visitor.new_folder())})
+        session = controller.session(request)
+        path = given_path({"path": last["working"]} if last else None, session, "a photograph")
+        opened = controller.quick("open_file", {"path": path, "folder": str(session.new_folder())})
         value = shown(opened, last["name"])
-        return [said("paint on"), value, None, _to_paint_on(value, None)]
+        return [said("the result is ready to paint on"), value, None, _to_paint_on(value, None)]
 
     def go_on_painting(request: gr.Request, last: Any) -> Any:
         return attempt(take_result, 4)(request, last)
@@ -127,8 +127,8 @@ def build_fill_tab(desk: Desk) -> None:
     photo.clear(lambda: [None, None], None, [mask, painter], **INSTANT, **HIDDEN)
     mask.clear(lambda value: _to_paint_on(value, None), [photo], [painter], **INSTANT, **HIDDEN)
     inputs, outputs = [photo, mask, painted, seed, done], [slider, again, go_on, result, hole, done, seed]
-    when_clicked(parts.run, parts, desk, fill, inputs, outputs, js=PAINTED)
-    when_clicked(again, parts, desk, fill, inputs, outputs, js=AGAIN)
+    when_clicked(parts.run, parts, controller, inpaint, inputs, outputs, js=PAINTED)
+    when_clicked(again, parts, controller, inpaint, inputs, outputs, js=AGAIN)
     go_on.click(
         go_on_painting, [done], [parts.message, photo, mask, painter], concurrency_id=OPENING, concurrency_limit=1,
         show_progress="minimal", show_progress_on=[parts.message], **HIDDEN,
@@ -136,7 +136,7 @@ def build_fill_tab(desk: Desk) -> None:
 
 
 def _to_paint_on(photo: Value | None, mask: Value | None) -> Value | None:
-    """What the painter takes."""
+    """Value of the painter: preview and mask."""
     if not photo:
         return None
     return {"preview": photo["preview"], "mask": mask["preview"] if mask else None}
