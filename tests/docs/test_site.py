@@ -27,6 +27,12 @@ def test_pages_show_tables_and_reference(site: Path) -> None:
     assert 'id="psal.patch_match"' in reference
 
 
+def test_the_reference_has_every_public_name(site: Path) -> None:
+    reference = "".join(page.read_text() for page in (site / "api").glob("*.html"))
+    names = (ROOT / "tests" / "public_api.txt").read_text().split()
+    assert [name for name in names if name != "__version__" and f'id="psal.{name}"' not in reference] == []
+
+
 def test_no_page_loads_anything_from_other_servers(site: Path) -> None:
     for page in site.rglob("*.html"):
         loaded = [word for word in page.read_text().split() if word.startswith(('src="http', 'href="https://fonts'))]
