@@ -22,21 +22,21 @@ Pixels = NDArray[Any]
 def main() -> None:
     """Edit the samples and write the sheet."""
     inpaint, colorize, reconstruct, upscale = samples()
-    assert inpaint.mask is not None
-    assert colorize.reference is not None
-    assert reconstruct.reference is not None
+    assert inpaint.partner is not None
+    assert colorize.partner is not None
+    assert reconstruct.partner is not None
     hole = inpaint.picture.copy()
-    hole[inpaint.mask > 127] = 255
-    filled = psal.inpaint(inpaint.picture, inpaint.mask, seed=0)
-    colored = psal.colorize(colorize.picture, colorize.reference, seed=0)
-    rebuilt, shifts = psal.reconstruct(reconstruct.picture, reconstruct.reference, seed=0, return_shifts=True)
+    hole[inpaint.partner > 127] = 255
+    filled = psal.inpaint(inpaint.picture, inpaint.partner, seed=0)
+    colored = psal.colorize(colorize.picture, colorize.partner, seed=0)
+    rebuilt, shifts = psal.reconstruct(reconstruct.picture, reconstruct.partner, seed=0, return_shifts=True)
     large = psal.upscale(upscale.picture, 2, seed=0)
     columns = [
         ("inpaint", square(hole), square(filled)),
-        ("colorize", inset(square(colorize.picture), colorize.reference), square(colored)),
+        ("colorize", inset(square(colorize.picture), colorize.partner), square(colored)),
         (
             "reconstruct",
-            inset(square(reconstruct.picture), reconstruct.reference),
+            inset(square(reconstruct.picture), reconstruct.partner),
             inset(square(rebuilt), shifts),
         ),
         ("upscale", eye(upscale.picture, Image.Resampling.NEAREST), eye(large, Image.Resampling.LANCZOS)),

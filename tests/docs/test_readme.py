@@ -3,6 +3,8 @@
 import json
 import re
 import statistics
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -58,14 +60,14 @@ def upscale() -> list[str]:
     return [f"PSNR + {value('editing', 'upscale', 'PSNR, difference'):.1f} dB"]
 
 
-EXPECTED = {
-    "search against exact": (lambda: search("exact"), INTEL, "layer"),
-    "search against faiss": (lambda: search("faiss"), INTEL, "layer"),
+EXPECTED: dict[str, tuple[Callable[[], list[str]], str, str]] = {  # figures of a row, machine, results file
+    "search against exact": (partial(search, "exact"), INTEL, "layer"),
+    "search against faiss": (partial(search, "faiss"), INTEL, "layer"),
     "memory": (memory, INTEL, "memory"),
     "reconstruction": (reconstruction, INTEL, "reconstruction"),
     "swap": (swap, AMD, "colorization_swap"),
-    "object removal": (lambda: large("object_removal"), INTEL, "editing"),
-    "colorize": (lambda: large("colorize_12_megapixels"), INTEL, "editing"),
+    "object removal": (partial(large, "object_removal"), INTEL, "editing"),
+    "colorize": (partial(large, "colorize_12_megapixels"), INTEL, "editing"),
     "upscale": (upscale, INTEL, "editing"),
 }
 
