@@ -6,11 +6,13 @@ The docstrings follow Google's sections, with three habits of their own: cross-r
 
 import ast
 import re
+from pathlib import Path
 from typing import Any
 
 import griffe
 
-ROLE = re.compile(r":(func|class|meth|mod|attr):`~?([\w.]+)`")
+PUBLIC_NAMES = (Path(__file__).parents[2] / "tests" / "public_api.txt").read_text().split()
+ROLE = re.compile(r":(func|class|meth|mod|attr|data):`~?([\w.]+)`")
 SHARED_ENTRY = re.compile(r"^(?P<indent> +)(?P<names>\w+(?:, \w+)+): (?P<text>.+(?:\n(?P=indent) +.+)*)", re.MULTILINE)
 EXAMPLE = re.compile(r"^>>> .*(?:\n(?!\n|>>> ).+|\n>>> .*)*", re.MULTILINE)
 
@@ -39,11 +41,9 @@ def as_markdown(docstring: str) -> str:
 
 
 def _link(match: re.Match[str]) -> str:
-    role, target = match.groups()
-    if role == "mod":
-        return f"`{target}`"
-    path = target if target.startswith("psal.") else f"psal.{target}"
-    return f"[`{target.rpartition('.')[2]}`][{path}]" if path.count(".") == 1 else f"`{target}`"
+    """A link to a public name, which is in the reference; any other name as code."""
+    name = match[2].removeprefix("psal.")
+    return f"[`{name}`][psal.{name}]" if name in PUBLIC_NAMES else f"`{match[2]}`"
 
 
 def _one_entry_per_name(match: re.Match[str]) -> str:
