@@ -22,7 +22,7 @@ SANITIZED := build/sanitize
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-app test-all lint bench sanitize clean
+.PHONY: help install demo test test-app test-all lint docs docs-serve bench sanitize clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,13 @@ lint: $(KERNEL)  ## ruff and mypy
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(PACKAGE_STAMP)  ## build the documentation into build/site
+	$(SAY) "documentation"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(PACKAGE_STAMP)  ## show the documentation at http://127.0.0.1:8000, and follow changes
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 bench: $(KERNEL) $(BENCH_STAMP)  ## measure the layer and the edits on real pictures: make bench DATA=folder
 	$(SAY) "benchmark of the layer"
