@@ -17,20 +17,20 @@ from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
 from benchmarks import app_client
-from benchmarks.app_client import Visitor, running_server
+from benchmarks.app_client import Session, running_server
 from benchmarks.runner import Benchmark
 from psal.data.samples import samples
 from psal.measure.memory import memory_of_tree
 from psal.measure.quantities import Quantities
 from psal.measure.record import Cell
 
-VISITORS = 20
-MAX_WAIT = 600  # seconds until a visitor counts as lost
+SESSIONS = 20
+MAX_WAIT = 600  # seconds until a session counts as lost
 SETTLING_SECONDS = 5
 
 BENCHMARK = Benchmark(
     "app",
-    "Measure the page: start, response time, and load by several visitors.",
+    "Measure the page: start, response time, and load by several sessions.",
     ["start", "answer", "load"],
     packages=("torch", "numpy", "pillow", "gradio", "playwright"),
 )
@@ -71,9 +71,9 @@ def answer(browser: Browser, clicks: int) -> Cell:
 
 
 def load(seconds: float) -> Cell:
-    """Several visitors at once."""
-    measured = serve_visitors(VISITORS, seconds)
-    found = Quantities(f"load, {VISITORS} visitors for {seconds:g} s")
+    """Several sessions at once."""
+    measured = serve_sessions(SESSIONS, seconds)
+    found = Quantities(f"load, {SESSIONS} sessions for {seconds:g} s")
     found.add("response time", measured.times, unit="s", value=median(measured.times))
     found.add("fills", [len(measured.times)])
     found.add("requests without an answer", [len(measured.failures)])
@@ -82,20 +82,20 @@ def load(seconds: float) -> Cell:
     return found.cell(load=measured._asdict())
 
 
-def serve_visitors(count: int, seconds: float) -> Load:
-    """Let visitors fill the sample repeatedly, each in a thread of its own."""
+def serve_sessions(count: int, seconds: float) -> Load:
+    """Fill the sample repeatedly from concurrent sessions, each in a thread of its own."""
     times: list[float] = []
     failures: list[str] = []
     all_ready, begin = threading.Barrier(count + 1), threading.Barrier(count + 1)
     with tempfile.TemporaryDirectory() as folder, running_server() as server:
         photo_file, mask_file = write_sample(Path(folder))
 
-        def visit(index: int) -> None:
-            visitor = Visitor(server.url)
-            with contextlib.closing(visitor.http), visitor.session():
-                photo = visitor.open_photo(photo_file)
-                mask = visitor.open_mask(mask_file, photo)
-                first = visitor.fill(photo, mask, index)
+        def fill_repeatedly(index: int) -> None:
+            session = Session(server.url)
+            with contextlib.closing(session.http), session.heartbeat():
+                photo = session.open_photo(photo_file)
+                mask = session.open_mask(mask_file, photo)
+                first = session.fill(photo, mask, index)
                 if app_client.DONE not in first:
                     raise RuntimeError(first)
                 all_ready.wait()
@@ -104,43 +104,43 @@ def serve_visitors(count: int, seconds: float) -> Load:
                 while time.perf_counter() < end:
                     sent, seed = time.perf_counter(), seed + count
                     try:
-                        message = visitor.fill(photo, mask, seed)
-                    except Exception as error:  # counted; the visitor tries again
+                        message = session.fill(photo, mask, seed)
+                    except Exception as error:  # counted; the session tries again
                         message = f"{type(error).__name__}: {error}"
                     times.append(time.perf_counter() - sent)
                     if app_client.DONE not in message:
                         failures.append(message)
 
-        def visit_or_report(index: int) -> None:
+        def fill_or_report(index: int) -> None:
             try:
-                visit(index)
+                fill_repeatedly(index)
             except Exception as error:
                 failures.append(f"{type(error).__name__}: {error}")
                 all_ready.abort()  # or the others would wait forever
 
-        threads = [threading.Thread(target=visit_or_report, args=[index], daemon=True) for index in range(count)]
+        threads = [threading.Thread(target=fill_or_report, args=[index], daemon=True) for index in range(count)]
         for thread in threads:
             thread.start()
         try:
             all_ready.wait(timeout=MAX_WAIT)
         except threading.BrokenBarrierError:
-            sys.exit(f"error: not all visitors could open the page: {failures[:1]}")
+            sys.exit(f"error: not all sessions could start: {failures[:1]}")
         before = memory_of_tree(server.pid)
         begin.wait()
         for thread in threads:
             thread.join(timeout=seconds + MAX_WAIT)
         if any(thread.is_alive() for thread in threads):
-            failures.append("a visitor got no answer")
+            failures.append("a session got no answer")
         return Load(times, failures, before, settled_memory(server.pid))
 
 
 def write_sample(folder: Path) -> tuple[Path, Path]:
     """Files of the sample photograph and its mask."""
     sample = samples()[0]
-    assert sample.mask is not None
+    assert sample.partner is not None
     photo, mask = folder / "photo.png", folder / "mask.png"
     Image.fromarray(sample.picture).save(photo)
-    Image.fromarray(sample.mask).save(mask)
+    Image.fromarray(sample.partner).save(mask)
     return photo, mask
 
 
@@ -157,7 +157,7 @@ def main() -> None:
     """Measure, print the table and write results/app.json."""
     arguments = BENCHMARK.parser().parse_args()
     starts, clicks, seconds = (1, 3, 10) if arguments.quick else (5, 11, 60)
-    settings = {"starts": starts, "clicks": clicks, "visitors": VISITORS, "seconds": seconds}
+    settings = {"starts": starts, "clicks": clicks, "sessions": SESSIONS, "seconds": seconds}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=app_client.CHROMIUM, args=list(app_client.CHROMIUM_ARGUMENTS)

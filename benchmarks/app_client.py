@@ -17,7 +17,7 @@ COMMAND = (sys.executable, "-m", "psal.cli", "app")
 CHROMIUM = "/usr/bin/chromium"
 CHROMIUM_ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 TIMEOUT = 60_000  # milliseconds
-TAB = "fill"  # prefix of the tab's element ids
+TAB = "inpaint"  # prefix of the tab's element ids
 DONE = "Filled in"  # in the message after a fill
 
 FILL_AGAIN = f"""async () => {{
@@ -81,8 +81,8 @@ def seconds_to_fill_again(page: Page) -> float:
     return seconds
 
 
-class Visitor:
-    """A client of the server without a browser.
+class Session:
+    """A session on the server without a browser.
 
     Args:
         url: of the server.
@@ -90,14 +90,14 @@ class Visitor:
 
     def __init__(self, url: str) -> None:
         self.http = httpx.Client(base_url=url, timeout=60, trust_env=False)
-        self._session = secrets.token_hex(5)
+        self._id = secrets.token_hex(5)
         self.http.get("/").raise_for_status()
         self._config: dict[str, Any] = self.http.get("/config").json()
 
     @contextlib.contextmanager
-    def session(self) -> Iterator[None]:
-        """Keep the session open, as a browser does."""
-        with self.http.stream("GET", f"/gradio_api/heartbeat/{self._session}"):
+    def heartbeat(self) -> Iterator[None]:
+        """Keep the session alive, as a browser does."""
+        with self.http.stream("GET", f"/gradio_api/heartbeat/{self._id}"):
             yield
 
     def open_photo(self, path: Path) -> Any:
@@ -120,9 +120,9 @@ class Visitor:
     def _event(self, element: str, kind: str, data: list[Any]) -> Any:
         """Trigger an event of an element and wait for its output."""
         index = self._event_index(f"{TAB}-{element}", kind)
-        request = {"data": data, "fn_index": index, "session_hash": self._session}
+        request = {"data": data, "fn_index": index, "session_hash": self._id}
         joined = self.http.post("/gradio_api/queue/join", json=request).raise_for_status().json()
-        with self.http.stream("GET", "/gradio_api/queue/data", params={"session_hash": self._session}) as lines:
+        with self.http.stream("GET", "/gradio_api/queue/data", params={"session_hash": self._id}) as lines:
             for line in lines.iter_lines():
                 message = json.loads(line.removeprefix("data:")) if line.startswith("data:") else {}
                 if message.get("msg") == "process_completed" and message["event_id"] == joined["event_id"]:

@@ -86,9 +86,9 @@ WORDS: Sequence[tuple[dict[str, Any], type[Exception], str]] = [
 SEARCH: Sequence[tuple[dict[str, Any], type[Exception], str]] = [
     ({"iterations": -1}, ValueError, r"iterations must be at least 0, got -1"),
     ({"iterations": 1.5}, TypeError, r"iterations must be an int, got 1\.5"),
-    ({"init": "best"}, ValueError, r"init must be one of 'tree', 'random' or Matches, got 'best'"),
-    ({"init": IMAGE}, TypeError, r"init must be one of 'tree', 'random' or Matches, got Tensor"),
-    ({"init": IMAGE.numpy()}, TypeError, r"init must be one of 'tree', 'random' or Matches, got ndarray"),
+    ({"init": "best"}, ValueError, r"init must be one of 'random', 'tree' or Matches, got 'best'"),
+    ({"init": IMAGE}, TypeError, r"init must be one of 'random', 'tree' or Matches, got Tensor"),
+    ({"init": IMAGE.numpy()}, TypeError, r"init must be one of 'random', 'tree' or Matches, got ndarray"),
     ({"init": "tree", "backend": "reference"}, ValueError, r"init='tree' needs the native backend"),
     ({"init": (1, 2)}, TypeError, r"init must be Matches, as patch_match returns them, got tuple"),
     ({"init": NARROW}, ValueError, r"init must belong to the query"),

@@ -59,7 +59,7 @@ def test_only_the_best_of_several_neighbors_counts() -> None:
 @pytest.mark.parametrize(
     ("found", "exact", "similarity", "text"),
     [
-        (matches([0, 1], [0.0, 0.0]), matches([0], [0.0]), "l2", r"of the same queries, got \(1, 2\) and \(1, 1\)"),
+        (matches([0, 1], [0.0, 0.0]), matches([0], [0.0]), "l2", r"have the same queries, got \(1, 2\) and \(1, 1\)"),
         (matches([-1], [-math.inf]), matches([0], [0.0]), "l2", "must have the same query_mask"),
         (matches([-1], [-math.inf]), matches([-1], [-math.inf]), "l2", "query_mask leaves no query"),
         (matches([0], [0.0]), matches([0], [0.0]), "l1", "similarity must be 'l2', 'dot' or 'cosine', got 'l1'"),

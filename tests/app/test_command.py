@@ -53,7 +53,7 @@ def test_ctrl_c_stops_with_no_trace_left(host: str, tmp_path: Path) -> None:
                 output, complaints = process.communicate(timeout=60)
     assert (process.returncode, output) == (130, "")
     *warnings, last = complaints.splitlines()
-    assert last == "stopped"
+    assert last == "interrupted"
     assert [line.startswith("warning: whoever can reach this computer") for line in warnings] == [True] * (
         host != "127.0.0.1"
     )

@@ -140,7 +140,8 @@ def test_kind_of_picture_and_alpha_are_kept(tmp_path: Path) -> None:
     grey.save(tmp_path / "grey.png")
     colors = (scene(25, 30) * 255).byte().movedim(0, 2).numpy()
     from_file = psal.colorize(tmp_path / "grey.png", colors, seed=0)
-    assert from_file.mode == psal.colorize(grey, colors, seed=0).mode == "RGB"
+    assert isinstance(from_file, psal.Photo)
+    assert psal.colorize(grey, colors, seed=0).mode == "RGB"
     assert np.array_equal(np.asarray(from_file), psal.colorize(np.asarray(grey), colors, seed=0))
     alpha = torch.rand(1, 20, 31)
     with_alpha = psal.colorize(torch.cat([torch.rand(1, 20, 31), alpha]), colors, seed=0)

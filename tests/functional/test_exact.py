@@ -7,7 +7,7 @@ from support.tolerances import assert_all_close, assert_close, assert_same_bits
 from torch import Tensor
 
 import psal
-from psal import exact
+from psal.ops import exact
 
 SIMILARITIES = ("l2", "dot", "cosine")
 

@@ -1,6 +1,7 @@
 """What always holds, on whatever maps, masks and values there are."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from torch import Tensor
 
 import psal
 from psal import ops
+from psal.options import SearchOptions
 
 
 def search(problem: Problem, **arguments: Any) -> psal.Matches:
@@ -22,11 +24,9 @@ def rescored(problem: Problem, index: Tensor, backend: str) -> Tensor:
     """Scores of the given matches, computed again."""
     dtype = problem.query.dtype
     working = torch.float64 if dtype == torch.float64 else torch.float32
-    arguments = problem.arguments
-    return ops.score(
-        problem.query.to(working), problem.key.to(working), index,
-        arguments["patch_size"], arguments["similarity"], arguments["padding_mode"], backend,
-    ).to(dtype)  # fmt: skip
+    options = SearchOptions(**{name: problem.arguments[name] for name in ("patch_size", "similarity", "padding_mode")})
+    options = replace(options, backend=backend)
+    return ops.score(problem.query.to(working), problem.key.to(working), index, options).to(dtype)
 
 
 def assert_sound(problem: Problem, matches: psal.Matches) -> None:
@@ -143,11 +143,11 @@ def test_attention_and_its_gradients_run_on_any_values(aggregate: bool, problem:
 @given(problem=problems(FINITE))
 def test_attention_agrees_with_the_reference_on_the_same_matches(aggregate: bool, problem: Problem) -> None:
     matches = search(problem)
-    value, score = problem.value.double(), matches.score.double()
+    matches, value = psal.Matches(matches.index, matches.score.double()), problem.value.double()
     outs = [
-        ops.aggregate(matches.index, score, value, problem.arguments["patch_size"], 5.0, backend)
+        ops.aggregate(matches, value, problem.arguments["patch_size"], 5.0, backend)
         if aggregate
-        else ops.attend(matches.index, score, value, 5.0, backend)
+        else ops.attend(matches, value, 5.0, backend)
         for backend in ("native", "reference")
     ]
     assert_close(*outs)

@@ -10,6 +10,7 @@ from support.tolerances import assert_all_close, assert_close
 
 import psal
 from psal import ops
+from psal.options import SearchOptions
 
 SIMILARITIES = ("l2", "dot", "cosine")
 BACKENDS = ("native", "reference")
@@ -34,11 +35,11 @@ def test_scores_and_their_gradients_agree(
     query, key = normal_map(2, 3, *sq, dtype=dtype, seed=1), normal_map(2, 3, *sk, dtype=dtype, seed=2)
     index = random_matches(2, 3, sq, sk).index
     sides = (3, 5, 1)[: len(sq)]
+    searches = (
+        SearchOptions(sides, similarity=similarity, padding_mode=padding_mode, backend=backend) for backend in BACKENDS
+    )
     actual, expected = (
-        gradients(
-            lambda q, k, backend=backend: ops.score(q, k, index, sides, similarity, padding_mode, backend), query, key
-        )
-        for backend in BACKENDS
+        gradients(lambda q, k, options=options: ops.score(q, k, index, options), query, key) for options in searches
     )
     assert_all_close(actual, expected, ("score", "query", "key"))
 
@@ -53,7 +54,7 @@ def test_attend_and_its_gradients_agree(
     value = normal_map(2, 5, *sk, dtype=dtype, seed=3)
     active = index >= 0
     actual, expected = (
-        gradients(lambda s, v, backend=backend: ops.attend(index, s, v, 0.7, backend), score, value)
+        gradients(lambda s, v, backend=backend: ops.attend(psal.Matches(index, s), v, 0.7, backend), score, value)
         for backend in BACKENDS
     )
     assert_close(actual[0], expected[0])
@@ -73,7 +74,9 @@ def test_aggregate_and_its_gradients_agree(
     sides = (patch_size,) * len(sq)
     active = index >= 0
     actual, expected = (
-        gradients(lambda s, v, backend=backend: ops.aggregate(index, s, v, sides, 0.7, backend), score, value)
+        gradients(
+            lambda s, v, backend=backend: ops.aggregate(psal.Matches(index, s), v, sides, 0.7, backend), score, value
+        )
         for backend in BACKENDS
     )
     assert_close(actual[0], expected[0])

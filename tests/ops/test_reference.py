@@ -10,7 +10,9 @@ from support.tolerances import assert_all_close, assert_close, assert_same_bits
 from torch import Tensor
 
 import psal
+from psal import ops
 from psal.ops import reference
+from psal.options import SearchOptions, Similarity
 
 
 @pytest.mark.parametrize("similarity", ["l2", "dot", "cosine"])
@@ -20,27 +22,8 @@ def test_scores_are_those_of_unfolded_patches(similarity: str, patch_size: int) 
     key = normal_map(2, 3, 4, 7, dtype=torch.float64, seed=2)
     index = random_matches(2, 4, (6, 5), (4, 7)).index
     expected = dense_scores(query, key, patch_size, similarity).mT.gather(1, index.flatten(2)).reshape(index.shape)
-    actual = reference.score(query, key, index, (patch_size, patch_size), similarity, "replicate")
+    actual = reference.score(query, key, index, SearchOptions(patch_size, similarity=similarity))
     assert_close(actual, expected)
-
-
-@pytest.mark.parametrize(
-    ("padding_mode", "mode"), [("replicate", "replicate"), ("reflect", "reflect"), ("zeros", "constant")]
-)
-def test_padding_is_that_of_torch(padding_mode: str, mode: str) -> None:
-    x = normal_map(1, 2, 6, 7)
-    expected = torch.nn.functional.pad(x, (3, 3, 1, 1), mode=mode)
-    assert_same_bits(reference.pad(x, (3, 7), padding_mode), expected)
-
-
-def test_reflection_goes_on_where_the_patch_is_larger_than_the_image() -> None:
-    x = torch.tensor([[[0.0, 1.0, 2.0]]])
-    padded = reference.pad(x, (11,), "reflect")
-    assert padded.flatten().tolist() == [1, 0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 1]
-
-
-def test_reflecting_a_single_pixel_repeats_it() -> None:
-    assert reference.pad(torch.full((1, 1, 1), 3.0), (5,), "reflect").flatten().tolist() == [3.0] * 5
 
 
 def aggregate_by_loops(index: Tensor, score: Tensor, value: Tensor, side: int, temperature: float) -> Tensor:
@@ -68,7 +51,7 @@ def test_aggregation_and_its_gradients_are_those_of_a_loop_over_the_window() -> 
     index = index.where(random_mask(1, (5, 4), seed=3), -1)
     value = normal_map(1, 3, 6, 7, dtype=torch.float64)
     expected = gradients(lambda s, v: aggregate_by_loops(index, s, v, 3, 0.8), score, value)
-    actual = gradients(lambda s, v: reference.aggregate(index, s, v, (3, 3), 0.8), score, value)
+    actual = gradients(lambda s, v: reference.aggregate(psal.Matches(index, s), v, (3, 3), 0.8), score, value)
     assert_all_close(actual, expected, ("output", "score", "value"))
 
 
@@ -77,7 +60,7 @@ def test_attention_is_a_softmax_over_the_neighbors() -> None:
     value = normal_map(1, 2, 3, 6, dtype=torch.float64)
     values = value[0].flatten(1)[:, index[0]]  # [Cv, k, 4, 5]
     expected = ((score / 0.5).softmax(1) * values).sum(1)[None]
-    assert_close(reference.attend(index, score, value, 0.5), expected)
+    assert_close(reference.attend(psal.Matches(index, score), value, 0.5), expected)
 
 
 @pytest.mark.parametrize("neighbors", [1, 3])
@@ -101,7 +84,7 @@ def test_a_callable_similarity_equals_the_named_one(neighbors: int) -> None:
 def test_a_callable_similarity_carries_gradients() -> None:
     query, key = (normal_map(1, 2, 4, 5, dtype=torch.float64, seed=seed) for seed in (1, 2))
 
-    def match(similarity: reference.Similarity, q: Tensor, k: Tensor) -> Tensor:
+    def match(similarity: Similarity, q: Tensor, k: Tensor) -> Tensor:
         return psal.patch_match(
             q, k, patch_size=3, similarity=similarity, init="random", seed=4, iterations=1, backend="reference"
         ).score  # fmt: skip
@@ -141,5 +124,5 @@ def test_values_outside_the_key_s_grid_do_not_come_in() -> None:
     value = normal_map(1, 1, 5, 6)
     value[..., 0, 0] = math.nan
     matches = psal.patch_match(value.nan_to_num(), value.nan_to_num(), patch_size=3, neighbors=1, seed=0)
-    out = [psal.ops.aggregate(*matches, value, (3, 3), 1.0, backend) for backend in ("native", "reference")]
+    out = [ops.aggregate(matches, value, (3, 3), 1.0, backend) for backend in ("native", "reference")]
     assert out[0].isnan().equal(out[1].isnan())

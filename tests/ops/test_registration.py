@@ -9,6 +9,7 @@ import torch
 from support.maps import normal_map, random_mask, random_matches
 
 from psal.ops import native
+from psal.options import SIMILARITIES
 
 WITHOUT_TENSORS = {"psal::simd_path", "psal::set_simd_path"}
 
@@ -25,8 +26,8 @@ def search_inputs(similarity: str, init: str, masked: bool) -> tuple[Any, ...]:
         (3, 5),
         2,
         1,
-        native.SIMILARITIES.index(similarity),
-        native.INITS.index(init),
+        SIMILARITIES.index(similarity),
+        native.INIT_KINDS.index(init),
         0,
     )
 

@@ -200,7 +200,7 @@ def test_processes_that_were_started_unlike_are_told_so(davis: Path, tmp_path: P
     script.write_text(FOLDER_EACH.replace("int(sys.argv[3])", "3 + int(os.environ['RANK'])"))
     done = on_two_processes(script, davis, tmp_path / "run")
     assert done.returncode != 0
-    assert "process 1 was started with iterations 4, not 3, unlike the first one" in done.stderr
+    assert "process 1 was started with other settings than process 0: iterations 4, not 3" in done.stderr
 
 
 def test_bfloat16_trains(davis: Path, tmp_path: Path) -> None:
@@ -255,11 +255,11 @@ def test_what_diverges_is_not_written(davis: Path, tmp_path: Path) -> None:
     ("options", "message"),
     [
         (("--attention", "psal0"), "there is no attention named 'psal0'"),
-        (("--data", "nowhere"), "nowhere/ImageSets/2016/train.txt is not there"),
+        (("--data", "nowhere"), "nowhere/ImageSets/2016/train.txt does not exist"),
         (("--precision", "8-bit"), "precision"),
         (("--device", "gpu"), "'gpu' is not a device that can be used"),
-        (("--learning-rate", "inf"), "the learning rate must be above 0 and finite, got inf"),
-        (("--learning-rate", "0"), "the learning rate must be above 0 and finite, got 0.0"),
+        (("--learning-rate", "inf"), "the learning rate must be positive and finite, got inf"),
+        (("--learning-rate", "0"), "the learning rate must be positive and finite, got 0.0"),
     ],
 )
 def test_wrong_usage_is_named(options: tuple[str, ...], message: str, davis: Path, tmp_path: Path) -> None:
@@ -294,7 +294,7 @@ def test_what_is_no_checkpoint_is_named(davis: Path, tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "checkpoint.pt is not a checkpoint: choose another folder\n" in done.stderr
     torch.save({"step": 1}, tmp_path / "run" / "checkpoint.pt")
-    assert "checkpoint.pt is of another version, without average, " in train(davis, tmp_path / "run").stderr
+    assert "checkpoint.pt is of another version: it lacks average, " in train(davis, tmp_path / "run").stderr
 
 
 def test_the_logs_go_on_without_a_gap(davis: Path, tmp_path: Path) -> None:
@@ -325,7 +325,7 @@ def test_a_trained_network_is_measured_with_its_own_layer_and_with_another(davis
         save_file({"x": torch.zeros(1)}, tmp_path / "run" / "model.safetensors", settings)
         foreign = evaluate()
         assert foreign.returncode == 2
-        assert "model.safetensors has not the weights of a colorizer" in foreign.stderr
+        assert "model.safetensors does not hold the weights of a colorizer" in foreign.stderr
         assert foreign.stderr.count("\n") == 1
     (tmp_path / "run" / "model.safetensors").write_bytes(b"broken")
     broken = evaluate()

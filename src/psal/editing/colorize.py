@@ -8,15 +8,16 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from scipy import ndimage
 from torch import Tensor
 
-from psal.arguments import check_word
+from psal.checks import check_word
 from psal.editing.guided_upsampling import upsample_guided
 from psal.editing.network_colors import find_chroma_by_network
 from psal.editing.resizing import halve
 from psal.editing.tone_curve import apply_curve, candidate_curves
 from psal.functional import aggregate, patch_match
-from psal.io.pictures import Image, Progress, open_picture
+from psal.io.pictures import ImageLike, Progress, open_picture
 from psal.luminance import chroma, join, luminance
 from psal.seeds import add_to_seed, check_seed, draw_seed
 
@@ -38,8 +39,8 @@ NOISE = 0.05  # deviation below which contrast is not normalised
 
 
 def colorize(
-    image: Image,
-    reference: Image,
+    image: ImageLike,
+    reference: ImageLike,
     *,
     model: str = "patches",
     seed: int | None = None,
@@ -60,7 +61,8 @@ def colorize(
         progress: called with the share that is done, 0..1.
 
     Returns:
-        The coloured picture: of the kind and size of ``image`` (Pillow for a path), always RGB, with its alpha.
+        The coloured picture: of the kind and size of ``image`` (a :class:`psal.Photo` for a path), always RGB,
+        with its alpha.
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -75,7 +77,7 @@ def colorize(
         raise ValueError("reference must be a colour picture, got a grey one")
     luma = luminance(picture.color)
     find = find_chroma if model == "patches" else find_chroma_by_network
-    return picture.give_back(join(luma, find(luma, colors, int(draw_seed(seed)), progress)))
+    return picture.restore(join(luma, find(luma, colors, int(draw_seed(seed)), progress)))
 
 
 def find_chroma(luma: Tensor, reference: Tensor, seed: int, progress: Progress | None = None) -> Tensor:
@@ -205,12 +207,8 @@ def _describe(luma: Tensor) -> Tensor:
 
 
 def _blur(x: Tensor) -> Tensor:
-    """A map ``[1, H, W]`` convolved with a Gaussian; beyond the border it goes on as it is there."""
-    radius = round(3 * SURROUNDINGS)
-    weights = torch.exp(-(torch.arange(-radius, radius + 1) ** 2) / (2 * SURROUNDINGS**2))
-    weights = weights / weights.sum()
-    x = F.pad(x[None], (radius,) * 4, mode="replicate")
-    return F.conv2d(F.conv2d(x, weights.view(1, 1, 1, -1)), weights.view(1, 1, -1, 1))[0]
+    """Gaussian blur of a map ``[1, H, W]``."""
+    return torch.from_numpy(ndimage.gaussian_filter(x[0].numpy(), SURROUNDINGS, truncate=3, mode="nearest"))[None]
 
 
 def _grid(x: Tensor) -> Tensor:

@@ -14,7 +14,8 @@ from torch import Tensor
 from psal.editing import hole_filling
 from psal.editing.pyramid import Level, make_pyramid
 from psal.editing.seams import blend_seams
-from psal.io.pictures import Image, Progress, open_mask, open_picture
+from psal.io.masks import open_mask
+from psal.io.pictures import ImageLike, Progress, open_picture
 from psal.seeds import add_to_seed, check_seed, draw_seed
 
 ALTERNATIONS = 6, 4, 2  # at most, at the coarsest level, those between, the finest
@@ -22,7 +23,7 @@ TAKE_OVER = 500  # more than there are alternations, so that no two steps share 
 LITTLE = 0.002  # mean change of a pixel that is not worth a further alternation
 
 
-def inpaint(image: Image, mask: Image, *, seed: int | None = None, progress: Progress | None = None) -> Any:
+def inpaint(image: ImageLike, mask: ImageLike, *, seed: int | None = None, progress: Progress | None = None) -> Any:
     """Fill holes of any size and shape with what the rest of the picture suggests.
 
     Args:
@@ -32,7 +33,8 @@ def inpaint(image: Image, mask: Image, *, seed: int | None = None, progress: Pro
         progress: called with the share that is done, 0..1.
 
     Returns:
-        A picture of the same kind; outside of the hole it is the same, bit for bit. With no hole, a copy.
+        A picture of the same kind (a :class:`psal.Photo` for a path); outside of the hole it is the same, bit for bit.
+        With no hole, a copy.
 
     Raises:
         ValueError, TypeError: if image or mask can't be used, or no patch of known pixels is left.
@@ -49,7 +51,7 @@ def inpaint(image: Image, mask: Image, *, seed: int | None = None, progress: Pro
     height, width = picture.color.shape[1:]
     hole = open_mask(mask, (height, width), "mask")
     if not hole.any():
-        return _keep_known(picture.give_back(picture.color), image, hole)
+        return _keep_known(picture.restore(picture.color), image, hole)
     if hole.all():
         raise ValueError("mask is nothing but hole: paint only what is to be filled white")
     side = hole_filling.PATCH
@@ -61,7 +63,7 @@ def inpaint(image: Image, mask: Image, *, seed: int | None = None, progress: Pro
             f"{int((~hole).sum())} of {height * width} pixels but no patch: paint less of it white"
         )
     filled = fill(picture.color, hole, seed=int(draw_seed(seed)), progress=progress)
-    return _keep_known(picture.give_back(filled), image, hole)
+    return _keep_known(picture.restore(filled), image, hole)
 
 
 def fill(color: Tensor, hole: Tensor, *, seed: int, progress: Progress | None = None) -> Tensor:
@@ -102,7 +104,7 @@ def fill(color: Tensor, hole: Tensor, *, seed: int, progress: Progress | None = 
     return filled
 
 
-def _keep_known(filled: Any, image: Image, hole: Tensor) -> Any:
+def _keep_known(filled: Any, image: ImageLike, hole: Tensor) -> Any:
     """What is known as it was given: 64-bit floats have more digits than what is computed with."""
     if isinstance(image, np.ndarray) and image.dtype.kind == "f":
         filled[~hole.numpy()] = image[~hole.numpy()]

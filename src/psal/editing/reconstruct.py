@@ -4,7 +4,7 @@ from typing import Any
 
 from psal.editing.shift_map import color_shifts
 from psal.functional import aggregate, patch_match
-from psal.io.pictures import Image, Progress, open_picture
+from psal.io.pictures import ImageLike, Progress, open_picture
 from psal.luminance import luminance
 from psal.seeds import check_seed, draw_seed
 
@@ -13,8 +13,8 @@ NEIGHBORS = 3
 
 
 def reconstruct(
-    image: Image,
-    reference: Image,
+    image: ImageLike,
+    reference: ImageLike,
     *,
     seed: int | None = None,
     progress: Progress | None = None,
@@ -37,8 +37,8 @@ def reconstruct(
             saturation the distance, white for none.
 
     Returns:
-        The rebuilt picture: of the kind and size of ``image`` (Pillow for a path), grey if the reference is. With
-        ``return_shifts`` that and an RGB picture of the same kind and size.
+        The rebuilt picture: of the kind and size of ``image`` (a :class:`psal.Photo` for a path), grey if the
+        reference is. With ``return_shifts`` that and an RGB picture of the same kind and size.
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -58,8 +58,8 @@ def reconstruct(
         progress(0.7)
     # Scores are sums over all numbers of a patch: "similar" means as similar as matches of these pictures are.
     temperature = max(-float(matches.score[:, 0].mean()), 1e-6)
-    rebuilt = picture.give_back(aggregate(matches, source[None], patch_size=PATCH, temperature=temperature)[0])
-    shifts = picture.give_back(color_shifts(matches, source.shape[2]) / 255) if return_shifts else None
+    rebuilt = picture.restore(aggregate(matches, source[None], patch_size=PATCH, temperature=temperature)[0])
+    shifts = picture.restore(color_shifts(matches, source.shape[2]) / 255) if return_shifts else None
     if progress:
         progress(1.0)
     return (rebuilt, shifts) if return_shifts else rebuilt

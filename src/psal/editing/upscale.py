@@ -14,7 +14,7 @@ from torch import Tensor
 
 import psal
 from psal.editing.resizing import CLAMPED_BACK_PROJECTIONS, back_project, enlarge, resize
-from psal.io.pictures import Image, Progress, open_picture
+from psal.io.pictures import ImageLike, Progress, open_picture
 from psal.luminance import BLUE, GREEN, RED
 from psal.seeds import add_to_seed, check_seed, draw_seed
 
@@ -26,7 +26,7 @@ NOISE = 0.02  # differences of grey levels below this say nothing about how well
 STRICTNESS = 0.1  # a patch whose squared distance exceeds the best by 2 · STRICTNESS of the best weighs e times less
 
 
-def upscale(image: Image, scale: float, *, seed: int | None = None, progress: Progress | None = None) -> Any:
+def upscale(image: ImageLike, scale: float, *, seed: int | None = None, progress: Progress | None = None) -> Any:
     """Enlarge a picture with detail that recurs in it at another size.
 
     The result, shrunk as Pillow's BICUBIC does, is the picture again: to within one of 255 levels, but for single
@@ -41,7 +41,7 @@ def upscale(image: Image, scale: float, *, seed: int | None = None, progress: Pr
         progress: called with the share that is done.
 
     Returns:
-        A picture of the kind that was given (a Pillow image for a path). Alpha is enlarged without detail.
+        A picture of the kind that was given (a :class:`psal.Photo` for a path). Alpha is enlarged without detail.
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -56,7 +56,7 @@ def upscale(image: Image, scale: float, *, seed: int | None = None, progress: Pr
     check_seed(seed)
     picture = open_picture(image)
     number = int(draw_seed(seed))
-    return picture.give_back(enlarge_picture(picture.color, float(scale), seed=number, progress=progress))
+    return picture.restore(enlarge_picture(picture.color, float(scale), seed=number, progress=progress))
 
 
 def enlarge_picture(color: Tensor, scale: float, *, seed: int, progress: Progress | None = None) -> Tensor:

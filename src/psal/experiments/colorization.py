@@ -19,7 +19,7 @@ from psal.models.attentions import build_attention, label
 from psal.models.colorizer import CHANNELS
 from psal.models.weights import PATCH_SIZE, load_colorizer
 from psal.swap import swap_attention_
-from psal.training.colorize import DISTANCES, ColorizeTask, errors_on_val, grey_of
+from psal.training.colorize import DISTANCES, ColorizeTask, errors_on_val, gray_of
 from psal.training.loop import WEIGHTS, Settings, train
 
 
@@ -138,7 +138,7 @@ class ColorizationExperiment:
 
         _, pair = max(davis.distant_pairs(self.data, "val", DISTANCES), key=lambda found: found[0])
         frame, reference = (davis.load_square(file, self.size)[None] for file in (pair.frame, pair.reference))
-        gray = grey_of(frame)
+        gray = gray_of(frame)
         images = {"frame": frame, "reference": reference, "gray": gray.expand_as(frame)}
         for network in self.comparison.networks:
             model = self._load(network, 0)
