@@ -17,7 +17,7 @@ PACKAGE_STAMP := $(VENV)/.package-installed
 BENCH_STAMP := $(VENV)/.bench-installed
 CHROMIUM := /usr/bin/chromium
 KERNEL := src/psal/_C.abi3.so
-SOURCES := $(wildcard csrc/*.cpp csrc/*.h)
+SOURCES := $(wildcard csrc/*/*.cpp csrc/*/*.h)
 SANITIZED := build/sanitize
 
 .DEFAULT_GOAL := help

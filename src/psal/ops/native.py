@@ -18,11 +18,11 @@ def _load() -> None:
 
 _load()
 
-# The words as the ops take them; csrc/kernels.h has the same order.
+# The words as the ops take them; csrc/kernels/arguments.h has the same order.
 SIMILARITIES = ("l2", "dot", "cosine")
 INITS = ("random", "tree", "matches")
 PADDING_MODES = ("replicate", "reflect", "zeros")
-SIMD_PATHS = ("baseline", "x86-64-v3", "x86-64-v4")  # as in csrc/dispatch.cpp
+SIMD_PATHS = ("baseline", "x86-64-v3", "x86-64-v4")  # as in csrc/simd/dispatch.h
 _BEST_PATH: int = torch.ops.psal.simd_path()  # before anybody sets another
 
 

@@ -1,6 +1,24 @@
 // A map as the kernels read it: channels last, continued by half a patch on every side, so that a patch is a few
 // contiguous runs and no pixel needs a border check.
 
+#if defined(PSAL_KERNELS_PADDED_MAP_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_PADDED_MAP_INL_H_
+#undef PSAL_KERNELS_PADDED_MAP_INL_H_
+#else
+#define PSAL_KERNELS_PADDED_MAP_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "../simd/target.h"
+#include "arguments.h"
+#include "buffer-inl.h"
+#include "parallel-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 // Which pixel position `at` of an axis continues; −1 for a zero.
 inline int64_t padding_source(int64_t at, int64_t size, Padding padding) {
   if (at >= 0 && at < size) return at;
@@ -151,3 +169,8 @@ void fold_border(PaddedMap<T>& map, Padding padding, T* out) {
       write_planes(map.pixel(frame.row_start(row)), width, channels, out + row * width, frame.shape.count());
   });
 }
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

@@ -5,6 +5,29 @@
 // where α = 2 g, β = β' = −2 g for "l2"; α = g, β = β' = 0 for "dot"; and for "cosine" α = g / (‖q‖ ‖k‖),
 // β = −g s / ‖q‖², β' = −g s / ‖k‖².
 
+#if defined(PSAL_KERNELS_SCORE_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_SCORE_INL_H_
+#undef PSAL_KERNELS_SCORE_INL_H_
+#else
+#define PSAL_KERNELS_SCORE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "../simd/lanes-inl.h"
+#include "../simd/target.h"
+#include "arguments.h"
+#include "buffer-inl.h"
+#include "comparison-inl.h"
+#include "links-inl.h"
+#include "padded_map-inl.h"
+#include "parallel-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 template <Similarity S, typename T>
 void score_for(const ScoreArguments<T>& arguments) {
   const Problem<T>& problem = arguments.problem;
@@ -177,3 +200,8 @@ template <typename T>
 void score_gradient(const ScoreGradientArguments<T>& arguments) {
   ScoreGradient<T>(arguments).run();
 }
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

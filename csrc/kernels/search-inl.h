@@ -1,5 +1,33 @@
 // The whole search of one batch element.
 
+#if defined(PSAL_KERNELS_SEARCH_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_SEARCH_INL_H_
+#undef PSAL_KERNELS_SEARCH_INL_H_
+#else
+#define PSAL_KERNELS_SEARCH_INL_H_
+#endif
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "../simd/target.h"
+#include "arguments.h"
+#include "best_k-inl.h"
+#include "buffer-inl.h"
+#include "comparison-inl.h"
+#include "initial_matches-inl.h"
+#include "jump_flooding-inl.h"
+#include "padded_map-inl.h"
+#include "parallel-inl.h"
+#include "sweep-inl.h"
+#include "tree_seeds-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 template <Similarity S, typename T>
 void write_matches(const Comparison<T>& comparison, const SearchArguments<T>& arguments, NeighborField<T>& field) {
   const Problem<T>& problem = arguments.problem;
@@ -66,3 +94,8 @@ void search(const SearchArguments<T>& arguments) {
     case Similarity::cosine: return search_for<Similarity::cosine>(arguments);
   }
 }
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

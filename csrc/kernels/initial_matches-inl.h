@@ -1,5 +1,29 @@
 // How a search starts: which keys may be matched, random matches, matches given by the caller.
 
+#if defined(PSAL_KERNELS_INITIAL_MATCHES_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_INITIAL_MATCHES_INL_H_
+#undef PSAL_KERNELS_INITIAL_MATCHES_INL_H_
+#else
+#define PSAL_KERNELS_INITIAL_MATCHES_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "../simd/target.h"
+#include "arguments.h"
+#include "best_k-inl.h"
+#include "buffer-inl.h"
+#include "comparison-inl.h"
+#include "padded_map-inl.h"
+#include "parallel-inl.h"
+#include "random-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 struct Keys {
   Buffer<uint8_t> open;      // by padded number: 1 where a key may be matched; the border never may
   Buffer<int32_t> numbers;   // of those keys, in order
@@ -76,3 +100,8 @@ void start_at_matches(const Comparison<T>& comparison, const SearchArguments<T>&
     }
   });
 }
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

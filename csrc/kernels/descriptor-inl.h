@@ -2,6 +2,27 @@
 // frequencies of a cosine transform over the patch, and the 16 principal components of that are kept. All steps are
 // projections on orthonormal vectors: distances of descriptors are close to, and never above, those of patches.
 
+#if defined(PSAL_KERNELS_DESCRIPTOR_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_DESCRIPTOR_INL_H_
+#undef PSAL_KERNELS_DESCRIPTOR_INL_H_
+#else
+#define PSAL_KERNELS_DESCRIPTOR_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "../simd/lanes-inl.h"
+#include "../simd/target.h"
+#include "arguments.h"
+#include "buffer-inl.h"
+#include "padded_map-inl.h"
+#include "random-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 constexpr int kDescriptor = 16;
 
 inline double square_of(const double* x, int64_t size) {
@@ -281,3 +302,8 @@ class Descriptors {
   Buffer<float> channel_, component_;
   Buffer<int64_t> frequency_;
 };
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

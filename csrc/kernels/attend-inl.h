@@ -1,6 +1,29 @@
 // Attention over given matches: softmax and weighted gather in one pass. Without aggregation the patch is one pixel;
 // with it, pixel i takes the link of every pixel s around it, moved along: s → m becomes i → m + (i − s).
 
+#if defined(PSAL_KERNELS_ATTEND_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_ATTEND_INL_H_
+#undef PSAL_KERNELS_ATTEND_INL_H_
+#else
+#define PSAL_KERNELS_ATTEND_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "../simd/lanes-inl.h"
+#include "../simd/target.h"
+#include "arguments.h"
+#include "buffer-inl.h"
+#include "links-inl.h"
+#include "padded_map-inl.h"
+#include "parallel-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 // The log of Σ e^logit in two parts, the largest logit and the rest: their sum would round away what tells logits of
 // a million apart. The rest is +∞ where there is no mass: nothing weighs anything against that.
 template <typename T>
@@ -245,3 +268,8 @@ template <typename T>
 void attend_gradient(const AttendGradientArguments<T>& arguments) {
   Attention<T>(arguments.forward).backward(arguments);
 }
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

@@ -1,5 +1,26 @@
 // A kd-tree over descriptors. Its leaves are stored so that 16 keys are compared at once.
 
+#if defined(PSAL_KERNELS_TREE_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_TREE_INL_H_
+#undef PSAL_KERNELS_TREE_INL_H_
+#else
+#define PSAL_KERNELS_TREE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "../simd/lanes-inl.h"
+#include "../simd/target.h"
+#include "buffer-inl.h"
+#include "comparison-inl.h"
+#include "descriptor-inl.h"
+#include "parallel-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 constexpr int64_t kLeafSize = 64;
 
 class Tree {
@@ -165,3 +186,8 @@ class Tree {
   Buffer<int32_t> axis_, start_, block_start_, numbers_;
   Buffer<float> split_, blocks_;
 };
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

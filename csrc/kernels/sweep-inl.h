@@ -1,8 +1,30 @@
 // The fast search: scanline order, each pixel taking over what its neighbours found. The picture is cut into chunks
 // that are swept at the same time; a neighbour in another chunk counts as it was before the sweep.
 
-template <typename T>
-class Seeds;
+#if defined(PSAL_KERNELS_SWEEP_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_SWEEP_INL_H_
+#undef PSAL_KERNELS_SWEEP_INL_H_
+#else
+#define PSAL_KERNELS_SWEEP_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <memory>
+
+#include "../simd/target.h"
+#include "arguments.h"
+#include "best_k-inl.h"
+#include "comparison-inl.h"
+#include "initial_matches-inl.h"
+#include "padded_map-inl.h"
+#include "parallel-inl.h"
+#include "random-inl.h"
+#include "tree_seeds-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
 
 template <Similarity S, typename T>
 class Sweep {
@@ -194,3 +216,8 @@ class Sweep {
   int64_t stride_[kAxes];
   std::unique_ptr<NeighborField<T>> before_;
 };
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

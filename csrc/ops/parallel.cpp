@@ -1,12 +1,13 @@
 // Tasks on torch's own threads, so that torch.set_num_threads governs them.
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
 
 #include <torch/csrc/stable/ops.h>
 
-#include "kernels.h"
+#include "../kernels/parallel.h"
 
 namespace psal {
 

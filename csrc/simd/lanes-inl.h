@@ -1,6 +1,22 @@
 // 64 bytes of numbers that are computed on at once. GCC's and Clang's vector types map them to whatever registers
 // the instruction set has, so every path adds in the same order.
 
+#if defined(PSAL_SIMD_LANES_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_SIMD_LANES_INL_H_
+#undef PSAL_SIMD_LANES_INL_H_
+#else
+#define PSAL_SIMD_LANES_INL_H_
+#endif
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "target.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 template <typename T>
 struct LanesOf {
   typedef T type __attribute__((vector_size(64)));
@@ -138,3 +154,8 @@ inline Lanes<double> exponential(Lanes<double> x) {
   for (int lane = 0; lane < kWidth<double>; ++lane) e[lane] = x[lane] < -708.0 ? 0.0 : std::exp(x[lane]);
   return e;
 }
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

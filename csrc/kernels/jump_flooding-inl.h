@@ -1,6 +1,31 @@
 // The paper's search: jump flooding and random search, all queries at once. The twin of search() in
 // src/psal/ops/reference.py: same candidates, same order, same random numbers.
 
+#if defined(PSAL_KERNELS_JUMP_FLOODING_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_JUMP_FLOODING_INL_H_
+#undef PSAL_KERNELS_JUMP_FLOODING_INL_H_
+#else
+#define PSAL_KERNELS_JUMP_FLOODING_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "../simd/target.h"
+#include "arguments.h"
+#include "best_k-inl.h"
+#include "buffer-inl.h"
+#include "comparison-inl.h"
+#include "initial_matches-inl.h"
+#include "lower_bound-inl.h"
+#include "padded_map-inl.h"
+#include "parallel-inl.h"
+#include "random-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 template <Similarity S, typename T>
 class JumpFlooding {
  public:
@@ -138,3 +163,8 @@ class JumpFlooding {
   int64_t radius_[64];
   Buffer<int32_t> before_[kJumps], now_;  // each query's best, at the same jump of the last iteration, and now
 };
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

@@ -1,5 +1,7 @@
-// What the ops hand to the kernels, and the table of kernels of one instruction set. No torch in here.
-#pragma once
+// What the ops hand to the kernels. No torch in here.
+
+#ifndef PSAL_KERNELS_ARGUMENTS_H_
+#define PSAL_KERNELS_ARGUMENTS_H_
 
 #include <cstdint>
 
@@ -99,30 +101,6 @@ struct AttendGradientArguments {
   T* grad_value;  // [Cv, M]
 };
 
-// Each kernel throws std::runtime_error with a sentence for the user.
-template <typename T>
-struct KernelsOf {
-  void (*search)(const SearchArguments<T>&);
-  void (*score)(const ScoreArguments<T>&);
-  void (*score_gradient)(const ScoreGradientArguments<T>&);
-  void (*attend)(const AttendArguments<T>&);
-  void (*attend_gradient)(const AttendGradientArguments<T>&);
-};
-
-struct Kernels {
-  KernelsOf<float> float32;
-  KernelsOf<double> float64;
-  template <typename T>
-  const KernelsOf<T>& of() const {
-    if constexpr (sizeof(T) == 4) return float32; else return float64;
-  }
-};
-
-// The kernels for the instruction set in use.
-const Kernels& kernels();
-
-// Runs task(0) … task(count − 1) on torch's threads, each thread taking the next one that is left. Called from
-// inside a task it runs them one after the other. A task's exception is thrown again here.
-void run_tasks(int64_t count, void (*task)(int64_t, const void*), const void* context);
-
 }  // namespace psal
+
+#endif  // PSAL_KERNELS_ARGUMENTS_H_

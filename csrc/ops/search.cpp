@@ -4,6 +4,7 @@
 #include <optional>
 #include <tuple>
 
+#include "../simd/dispatch.h"
 #include "tensors.h"
 
 namespace psal {

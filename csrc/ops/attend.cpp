@@ -2,6 +2,7 @@
 
 #include <tuple>
 
+#include "../simd/dispatch.h"
 #include "tensors.h"
 
 namespace psal {

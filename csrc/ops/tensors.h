@@ -1,5 +1,7 @@
 // From torch's tensors to what the kernels take.
-#pragma once
+
+#ifndef PSAL_OPS_TENSORS_H_
+#define PSAL_OPS_TENSORS_H_
 
 #include <stdexcept>
 #include <vector>
@@ -8,7 +10,8 @@
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
 
-#include "kernels.h"
+#include "../kernels/arguments.h"
+#include "../kernels/parallel.h"
 
 namespace psal {
 
@@ -64,3 +67,5 @@ void for_batch(int64_t batch, int64_t pixels, const Body& body) {
 }
 
 }  // namespace psal
+
+#endif  // PSAL_OPS_TENSORS_H_

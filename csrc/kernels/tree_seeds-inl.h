@@ -1,5 +1,31 @@
 // First candidates from a tree over the key's descriptors.
 
+#if defined(PSAL_KERNELS_TREE_SEEDS_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_TREE_SEEDS_INL_H_
+#undef PSAL_KERNELS_TREE_SEEDS_INL_H_
+#else
+#define PSAL_KERNELS_TREE_SEEDS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+
+#include "../simd/target.h"
+#include "arguments.h"
+#include "best_k-inl.h"
+#include "buffer-inl.h"
+#include "comparison-inl.h"
+#include "descriptor-inl.h"
+#include "initial_matches-inl.h"
+#include "padded_map-inl.h"
+#include "parallel-inl.h"
+#include "tree-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 template <typename T>
 class Seeds {
  public:
@@ -127,3 +153,8 @@ class Seeds {
   Tree tree_;
   Buffer<int32_t> leaf_;
 };
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

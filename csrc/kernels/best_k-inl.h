@@ -1,5 +1,20 @@
 // A query's k best, kept sorted: best first, and of equal ones the earlier first.
 
+#if defined(PSAL_KERNELS_BEST_K_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_BEST_K_INL_H_
+#undef PSAL_KERNELS_BEST_K_INL_H_
+#else
+#define PSAL_KERNELS_BEST_K_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "../simd/target.h"
+#include "buffer-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 template <typename T>
 struct Neighbors {
   int32_t* at;  // padded numbers in the key's map
@@ -43,3 +58,8 @@ struct NeighborField {
     return {at.get() + query * neighbors, cost.get() + query * neighbors, neighbors};
   }
 };
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

@@ -1,6 +1,29 @@
 // The cost of two patches, lower is better: the squared distance ("l2"), minus the dot product ("dot"), and minus
 // the dot product over the key's norm ("cosine"; the query's norm is the same for all keys).
 
+#if defined(PSAL_KERNELS_COMPARISON_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_COMPARISON_INL_H_
+#undef PSAL_KERNELS_COMPARISON_INL_H_
+#else
+#define PSAL_KERNELS_COMPARISON_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "../simd/lanes-inl.h"
+#include "../simd/target.h"
+#include "arguments.h"
+#include "buffer-inl.h"
+#include "padded_map-inl.h"
+#include "parallel-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 // A set of runs of numbers that lie behind each other in both maps: a patch, or one face of it.
 struct Runs {
   int64_t count = 0;
@@ -196,3 +219,8 @@ Buffer<T> inverse_norms(const PaddedMap<T>& map, const Patch& patch) {
   });
   return inverse;
 }
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

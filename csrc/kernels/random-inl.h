@@ -1,5 +1,19 @@
 // Counter-based random numbers: the twin of src/psal/ops/random.py.
 
+#if defined(PSAL_KERNELS_RANDOM_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_RANDOM_INL_H_
+#undef PSAL_KERNELS_RANDOM_INL_H_
+#else
+#define PSAL_KERNELS_RANDOM_INL_H_
+#endif
+
+#include <cstdint>
+
+#include "../simd/target.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 inline uint32_t mix(uint32_t x) {
   x ^= x >> 16;
   x *= 0x7feb352du;
@@ -23,3 +37,8 @@ class Stream {
  private:
   uint32_t first_, second_;
 };
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

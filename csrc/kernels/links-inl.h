@@ -2,6 +2,28 @@
 // gradients are such sums: over the links of the pixels around a query (forward ones), or over those that arrive
 // around a key (backward ones).
 
+#if defined(PSAL_KERNELS_LINKS_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_LINKS_INL_H_
+#undef PSAL_KERNELS_LINKS_INL_H_
+#else
+#define PSAL_KERNELS_LINKS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "../simd/lanes-inl.h"
+#include "../simd/target.h"
+#include "arguments.h"
+#include "buffer-inl.h"
+#include "padded_map-inl.h"
+#include "parallel-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 inline int64_t checked(int64_t index, int64_t keys) {
   if (index >= keys)
     throw std::runtime_error("psal: matches.index must be below the number of keys, " + std::to_string(keys) +
@@ -134,3 +156,8 @@ struct Terms {
     }
   }
 };
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

@@ -1,5 +1,24 @@
 // Scratch memory of the kernels.
 
+#if defined(PSAL_KERNELS_BUFFER_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_BUFFER_INL_H_
+#undef PSAL_KERNELS_BUFFER_INL_H_
+#else
+#define PSAL_KERNELS_BUFFER_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "../simd/target.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 // An uninitialised array on cache-line borders, with a line to spare so that whole lanes may be read at its end.
 template <typename T>
 class Buffer {
@@ -31,15 +50,7 @@ class Buffer {
   int64_t count_ = 0;
 };
 
-template <typename Task>
-inline void for_each_task(int64_t count, const Task& task) {
-  run_tasks(
-      count, [](int64_t i, const void* context) { (*static_cast<const Task*>(context))(i); }, &task);
-}
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
 
-// Calls body(begin, end) over ranges of [0, count) of about `grain`, which must not depend on the number of threads.
-template <typename Body>
-inline void for_ranges(int64_t count, int64_t grain, const Body& body) {
-  for_each_task((count + grain - 1) / grain,
-                [&](int64_t i) { body(i * grain, std::min(count, (i + 1) * grain)); });
-}
+#endif  // per-target include guard

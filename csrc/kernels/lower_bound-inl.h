@@ -1,6 +1,30 @@
 // A test that rules out most keys by one cache line of each: the distance of two descriptors is never above that of
 // their patches.
 
+#if defined(PSAL_KERNELS_LOWER_BOUND_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_LOWER_BOUND_INL_H_
+#undef PSAL_KERNELS_LOWER_BOUND_INL_H_
+#else
+#define PSAL_KERNELS_LOWER_BOUND_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+
+#include "../simd/lanes-inl.h"
+#include "../simd/target.h"
+#include "arguments.h"
+#include "buffer-inl.h"
+#include "comparison-inl.h"
+#include "descriptor-inl.h"
+#include "padded_map-inl.h"
+#include "parallel-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
 template <typename T>
 class LowerBound {
  public:
@@ -67,3 +91,8 @@ class LowerBound {
   Buffer<float> query_, key_;  // empty where the test is of no use
   float margin_ = 0;
 };
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard
