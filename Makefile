@@ -41,11 +41,12 @@ test-all: lint sanitize $(CHROMIUM)  ## lint, all tests, and those of the kernel
 	$(SAY) "all tests"
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
 
-lint: $(KERNEL)  ## ruff and mypy
+lint: $(KERNEL)  ## ruff, mypy and clang-format
 	$(SAY) "lint and types"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(SOURCES)
 
 bench: $(KERNEL) $(BENCH_STAMP)  ## measure the layer and the editing on real pictures: make bench DATA=folder
 	$(SAY) "benchmark of the layer"

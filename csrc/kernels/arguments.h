@@ -12,7 +12,7 @@ enum class Similarity { l2, dot, cosine };
 enum class Init { random, tree, matches };
 enum class Padding { replicate, reflect, zeros };
 
-constexpr int kAxes = 3;  // signals and images are volumes whose first axes have size 1
+constexpr int kAxes = 3;               // signals and images are volumes whose first axes have size 1
 constexpr double kNormEpsilon = 1e-8;  // as in src/psal/ops/reference.py
 
 struct Shape {
@@ -49,16 +49,16 @@ struct Problem {  // one batch element
 template <typename T>
 struct SearchArguments {
   Problem<T> problem;
-  const bool* key_mask;         // [M], or null
-  const bool* query_mask;       // [N], or null
-  const int64_t* init_index;    // [init_count, N], or null
+  const bool* key_mask;       // [M], or null
+  const bool* query_mask;     // [N], or null
+  const int64_t* init_index;  // [init_count, N], or null
   int64_t init_count;
   uint64_t seed;
-  uint64_t first_counter;       // of this batch element's random numbers
+  uint64_t first_counter;  // of this batch element's random numbers
   int64_t neighbors, iterations;
   Init init;
-  int64_t* index;               // [k, N]
-  T* score;                     // [k, N]
+  int64_t* index;  // [k, N]
+  T* score;        // [k, N]
 };
 
 template <typename T>
@@ -89,8 +89,8 @@ struct AttendArguments {  // without aggregation the patch is one pixel
   const int64_t* index;  // [k, N]
   const T* score;        // [k, N]
   View<const T> value;
-  T* out;                // [Cv, N]
-  T* log_mass;           // [2, N]: the largest logit, and the log of the mass relative to it
+  T* out;       // [Cv, N]
+  T* log_mass;  // [2, N]: the largest logit, and the log of the mass relative to it
 };
 
 template <typename T>

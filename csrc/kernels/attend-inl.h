@@ -110,13 +110,16 @@ class Attention {
   void collect(const Entries& entries, const int64_t (&centre)[kAxes], const Shape& grid, const Frame& to,
                const Weight& weight_of, Terms<T>& terms, const Flush& flush) const {
     for_window(entries, centre, arguments_.patch, grid, to, [&](int64_t first, int64_t last, int64_t shift) {
-      terms.add(first, last, [&](int64_t begin, int64_t end) {
-        for (int64_t e = begin; e < end; ++e) {
-          const int32_t at = int32_t(entries.at[e] + shift);
-          terms.at[terms.count + e - begin] = at;
-          terms.weight[terms.count + e - begin] = weight_of(e, at);
-        }
-      }, flush);
+      terms.add(
+          first, last,
+          [&](int64_t begin, int64_t end) {
+            for (int64_t e = begin; e < end; ++e) {
+              const int32_t at = int32_t(entries.at[e] + shift);
+              terms.at[terms.count + e - begin] = at;
+              terms.weight[terms.count + e - begin] = weight_of(e, at);
+            }
+          },
+          flush);
     });
     flush();
   }

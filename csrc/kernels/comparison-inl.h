@@ -27,8 +27,8 @@ namespace psal::PSAL_TARGET {
 // A set of runs of numbers that lie behind each other in both maps: a patch, or one face of it.
 struct Runs {
   int64_t count = 0;
-  int64_t full = 0;   // whole lanes of a run
-  int64_t tail = 0;   // numbers beyond them
+  int64_t full = 0;         // whole lanes of a run
+  int64_t tail = 0;         // numbers beyond them
   Buffer<int64_t> offsets;  // of run i in the query's map at 2 i, in the key's at 2 i + 1
 
   int64_t blocks() const { return count * (full + (tail > 0)); }
@@ -144,7 +144,10 @@ struct Comparison {
   explicit Comparison(const Problem<T>& problem) : problem_(problem) { make_key(); }
 
   // The maps are made one after the other because the search needs the key's alone at first.
-  void make_query() { query = make_map(problem_.query, problem_.query_shape); set_runs(); }
+  void make_query() {
+    query = make_map(problem_.query, problem_.query_shape);
+    set_runs();
+  }
 
   const T* query_patch(int64_t number) const { return query.data.get() + number * query.channels - query_corner; }
   const T* key_patch(int64_t number) const { return key.data.get() + number * key.channels - key_corner; }
@@ -170,8 +173,10 @@ struct Comparison {
 
   template <Similarity S>
   T weighted(T raw, int64_t key_number) const {
-    if constexpr (S == Similarity::cosine) return raw * inverse_norm[key_number];
-    else return raw;
+    if constexpr (S == Similarity::cosine)
+      return raw * inverse_norm[key_number];
+    else
+      return raw;
   }
 
   static int64_t corner(const PaddedMap<T>& map, const Patch& patch) {

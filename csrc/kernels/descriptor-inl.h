@@ -97,8 +97,8 @@ class Descriptors {
   };
 
   // Descriptors of pixels [begin, end) of a row, number d of pixel x at out[d · pitch(end − begin) + x − begin].
-  void row(const PaddedMap<T>& map, const Buffer<T>& inverse_norm, bool is_key, int64_t row, int64_t begin,
-           int64_t end, Scratch& scratch, float* out) const {
+  void row(const PaddedMap<T>& map, const Buffer<T>& inverse_norm, bool is_key, int64_t row, int64_t begin, int64_t end,
+           Scratch& scratch, float* out) const {
     const int64_t line = pitch(end - begin);
     raw_row(map, row, begin, end, scratch);
     scale(map, inverse_norm, is_key, row, begin, end, scratch.raw.get());
@@ -141,8 +141,9 @@ class Descriptors {
       basis_[axis] = Buffer<float>(waves_[axis] * side);
       for (int64_t u = 0; u < waves_[axis]; ++u)
         for (int64_t t = 0; t < side; ++t)
-          basis_[axis][u * side + t] = float(std::sqrt((u ? 2.0 : 1.0) / double(side)) *
-                                             std::cos(3.14159265358979323846 * double((2 * t + 1) * u) / double(2 * side)));
+          basis_[axis][u * side + t] =
+              float(std::sqrt((u ? 2.0 : 1.0) / double(side)) *
+                    std::cos(3.14159265358979323846 * double((2 * t + 1) * u) / double(2 * side)));
     }
     frequency_ = Buffer<int64_t>(kAxes * waves_[0] * waves_[1] * waves_[2]);
     for (int64_t a = 0; a < waves_[0]; ++a)

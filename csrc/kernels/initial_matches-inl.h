@@ -25,8 +25,8 @@ PSAL_BEGIN_TARGET
 namespace psal::PSAL_TARGET {
 
 struct Keys {
-  Buffer<uint8_t> open;      // by padded number: 1 where a key may be matched; the border never may
-  Buffer<int32_t> numbers;   // of those keys, in order
+  Buffer<uint8_t> open;     // by padded number: 1 where a key may be matched; the border never may
+  Buffer<int32_t> numbers;  // of those keys, in order
   int64_t count = 0;
 };
 

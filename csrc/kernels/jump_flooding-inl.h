@@ -31,7 +31,10 @@ class JumpFlooding {
  public:
   JumpFlooding(const Comparison<T>& comparison, const SearchArguments<T>& arguments, const Keys& keys,
                NeighborField<T>& field)
-      : comparison_(comparison), arguments_(arguments), keys_(keys), field_(field),
+      : comparison_(comparison),
+        arguments_(arguments),
+        keys_(keys),
+        field_(field),
         bound_(comparison, arguments.problem),
         dims_(arguments.problem.patch.dims) {
     const int64_t queries = arguments.problem.query_shape.count();

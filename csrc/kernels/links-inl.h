@@ -39,7 +39,8 @@ struct Links {
   Buffer<T> weight;
   int64_t neighbors;
 
-  Links(int64_t queries, int64_t neighbors_) : at(queries * neighbors_), weight(queries * neighbors_), neighbors(neighbors_) {}
+  Links(int64_t queries, int64_t neighbors_)
+      : at(queries * neighbors_), weight(queries * neighbors_), neighbors(neighbors_) {}
 
   // weight_of(place in index, number of the key, i) is called for every link there is; others get `absent`.
   template <typename Weight>
@@ -124,8 +125,10 @@ inline void add_terms(const T* base, int64_t channels, const int32_t* at, const 
 template <typename T>
 inline void add_lanes(T* total, int64_t channels, const Lanes<T> (&sum)[4]) {
   const Lanes<T> all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-  if (channels >= kWidth<T>) store(total, load(total) + all);
-  else for (int64_t lane = 0; lane < channels; ++lane) total[lane] += all[lane];
+  if (channels >= kWidth<T>)
+    store(total, load(total) + all);
+  else
+    for (int64_t lane = 0; lane < channels; ++lane) total[lane] += all[lane];
 }
 
 // Terms of a sum, collected so that they can be worked on many at once.

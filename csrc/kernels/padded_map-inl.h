@@ -99,8 +99,8 @@ inline void copy_row(const View<const T>& from, int64_t offset, int64_t width, i
 }
 
 template <typename T>
-PaddedMap<T> padded_map(const View<const T>& from, const Shape& shape, int64_t channels,
-                        const int64_t (&border)[kAxes], Padding padding) {
+PaddedMap<T> padded_map(const View<const T>& from, const Shape& shape, int64_t channels, const int64_t (&border)[kAxes],
+                        Padding padding) {
   PaddedMap<T> map;
   map.frame = Frame(shape, border);
   map.channels = channels;
@@ -122,8 +122,10 @@ PaddedMap<T> padded_map(const View<const T>& from, const Shape& shape, int64_t c
         if (x == left) x += shape.size[2];
         if (x >= width) break;
         const int64_t source = padding_source(x - left, shape.size[2], padding);
-        if (source < 0) std::fill_n(line + x * channels, channels, T(0));
-        else std::copy_n(inner + source * channels, channels, line + x * channels);
+        if (source < 0)
+          std::fill_n(line + x * channels, channels, T(0));
+        else
+          std::copy_n(inner + source * channels, channels, line + x * channels);
       }
     }
   });

@@ -18,15 +18,13 @@ namespace psal::PSAL_TARGET {
 
 template <typename Task>
 inline void for_each_task(int64_t count, const Task& task) {
-  run_tasks(
-      count, [](int64_t i, const void* context) { (*static_cast<const Task*>(context))(i); }, &task);
+  run_tasks(count, [](int64_t i, const void* context) { (*static_cast<const Task*>(context))(i); }, &task);
 }
 
 // Calls body(begin, end) over ranges of [0, count) of about `grain`, which must not depend on the number of threads.
 template <typename Body>
 inline void for_ranges(int64_t count, int64_t grain, const Body& body) {
-  for_each_task((count + grain - 1) / grain,
-                [&](int64_t i) { body(i * grain, std::min(count, (i + 1) * grain)); });
+  for_each_task((count + grain - 1) / grain, [&](int64_t i) { body(i * grain, std::min(count, (i + 1) * grain)); });
 }
 
 }  // namespace psal::PSAL_TARGET

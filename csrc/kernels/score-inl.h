@@ -63,9 +63,11 @@ template <typename T>
 class ScoreGradient {
  public:
   explicit ScoreGradient(const ScoreGradientArguments<T>& arguments)
-      : arguments_(arguments), problem_(arguments.problem),
+      : arguments_(arguments),
+        problem_(arguments.problem),
         links_(problem_.query_shape.count(), arguments.neighbors),
-        query_factor_(problem_.query_shape.count(), T(0)), key_factor_(problem_.key_shape.count(), T(0)) {
+        query_factor_(problem_.query_shape.count(), T(0)),
+        key_factor_(problem_.key_shape.count(), T(0)) {
     for (int axis = 0; axis < kAxes; ++axis) border_[axis] = problem_.patch.radius(axis);
     queries_ = Frame(problem_.query_shape, border_);
     keys_ = Frame(problem_.key_shape, border_);

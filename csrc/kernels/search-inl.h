@@ -42,14 +42,17 @@ void write_matches(const Comparison<T>& comparison, const SearchArguments<T>& ar
       const int64_t number = queries.number(query);
       const auto final_cost = [&](T cost) { return S == Similarity::cosine ? cost * norms[number] : cost; };
       if (S == Similarity::cosine && own.at[0] >= 0)  // a norm may overflow, and what is then no number goes last
-        for (int64_t n = 0; n < k; ++n) Neighbors<T>{own.at, own.cost, n + 1}.insert(own.at[n], sortable(final_cost(own.cost[n])));
+        for (int64_t n = 0; n < k; ++n)
+          Neighbors<T>{own.at, own.cost, n + 1}.insert(own.at[n], sortable(final_cost(own.cost[n])));
       for (int64_t n = 0; n < k; ++n) {
         int64_t& index = arguments.index[n * count + query];
         T& score = arguments.score[n * count + query];
         index = own.at[0] < 0 ? -1 : keys.flat(own.at[n]);
         score = -own.cost[n];
-        if (own.at[0] < 0) score = -kInfinity;
-        else if (own.cost[n] == kInfinity) score = -final_cost(comparison.template cost<S>(number, own.at[n]));
+        if (own.at[0] < 0)
+          score = -kInfinity;
+        else if (own.cost[n] == kInfinity)
+          score = -final_cost(comparison.template cost<S>(number, own.at[n]));
       }
     }
   });

@@ -29,10 +29,13 @@ namespace psal::PSAL_TARGET {
 template <Similarity S, typename T>
 class Sweep {
  public:
-  Sweep(const Comparison<T>& comparison, const SearchArguments<T>& arguments, const Keys& keys,
-        NeighborField<T>& field)
-      : comparison_(comparison), arguments_(arguments), keys_(keys), field_(field),
-        dims_(arguments.problem.patch.dims), shape_(arguments.problem.query_shape) {
+  Sweep(const Comparison<T>& comparison, const SearchArguments<T>& arguments, const Keys& keys, NeighborField<T>& field)
+      : comparison_(comparison),
+        arguments_(arguments),
+        keys_(keys),
+        field_(field),
+        dims_(arguments.problem.patch.dims),
+        shape_(arguments.problem.query_shape) {
     const Patch& patch = arguments.problem.patch;
     for (int axis = 0; axis < kAxes; ++axis) {
       int64_t face[kAxes] = {patch.size[0], patch.size[1], patch.size[2]};
@@ -168,8 +171,8 @@ class Sweep {
     const T* q = comparison_.query_patch(number);
     const T* k = comparison_.key_patch(key);
     if constexpr (S == Similarity::cosine) cost /= comparison_.inverse_norm[from];
-    const T change = face_change<S>(q + enters * q_step, k + enters * k_step, q + leaves * q_step,
-                                    k + leaves * k_step, face_[axis]);
+    const T change =
+        face_change<S>(q + enters * q_step, k + enters * k_step, q + leaves * q_step, k + leaves * k_step, face_[axis]);
     return comparison_.template weighted<S>(cost + change, key);
   }
 

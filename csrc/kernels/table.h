@@ -22,7 +22,10 @@ struct Kernels {
   KernelsOf<double> float64;
   template <typename T>
   const KernelsOf<T>& of() const {
-    if constexpr (sizeof(T) == 4) return float32; else return float64;
+    if constexpr (sizeof(T) == 4)
+      return float32;
+    else
+      return float64;
   }
 };
 

@@ -78,8 +78,7 @@ class Tree {
   void for_each_key(const Body& body) const {
     for_ranges(leaves(), 64, [&](int64_t begin, int64_t end) {
       for (int64_t leaf = begin; leaf < end; ++leaf)
-        for (int64_t i = 0; i < leaf_size(leaf); ++i)
-          body(numbers_[block_start_[leaf] * kWidth<float> + i], leaf);
+        for (int64_t i = 0; i < leaf_size(leaf); ++i) body(numbers_[block_start_[leaf] * kWidth<float> + i], leaf);
     });
   }
 

@@ -98,9 +98,7 @@ class Seeds {
         if (leaf_[i] == leaf) return;
       if (leaves_ < kRemembered) leaf_[leaves_] = leaf;
       ++leaves_;
-      const auto limit = [&] {
-        return filled_ < seeds_.neighbors_ ? bound_ : distance_[filled_ - 1];
-      };
+      const auto limit = [&] { return filled_ < seeds_.neighbors_ ? bound_ : distance_[filled_ - 1]; };
       seeds_.tree_.scan(leaf, q_, limit, [&](int32_t number, float distance) {
         if (filled_ < seeds_.neighbors_) ++filled_;
         Neighbors<float>{found_.get(), distance_.get(), filled_}.insert(number, distance);

@@ -15,9 +15,9 @@ template <typename T>
 AttendArguments<T> arguments_of(const Tensor& index, const Tensor& score, const Tensor& value, const Tensor& out,
                                 const Tensor& log_mass, int64_t b, const std::vector<int64_t>& patch_size,
                                 double temperature) {
-  return {shape_of(index), shape_of(value), patch_of(patch_size), value.size(1), index.size(1), T(temperature),
-          element<int64_t>(index, b), element<T>(score, b), view_of<T>(value, b), element<T>(out, b),
-          element<T>(log_mass, b)};
+  return {shape_of(index),      shape_of(value),    patch_of(patch_size),       value.size(1),
+          index.size(1),        T(temperature),     element<int64_t>(index, b), element<T>(score, b),
+          view_of<T>(value, b), element<T>(out, b), element<T>(log_mass, b)};
 }
 
 std::tuple<Tensor, Tensor> attend(const Tensor& index_, const Tensor& score_, const Tensor& value,

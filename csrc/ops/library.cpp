@@ -7,8 +7,7 @@ STABLE_TORCH_LIBRARY(psal, m) {
       "search(Tensor query, Tensor key, Tensor? key_mask, Tensor? query_mask, Tensor? init_index, Tensor seed, "
       "int[] patch_size, int neighbors, int iterations, int similarity, int init, int padding_mode) -> "
       "(Tensor index, Tensor score)");
-  m.def(
-      "score(Tensor query, Tensor key, Tensor index, int[] patch_size, int similarity, int padding_mode) -> Tensor");
+  m.def("score(Tensor query, Tensor key, Tensor index, int[] patch_size, int similarity, int padding_mode) -> Tensor");
   m.def(
       "score_backward(Tensor grad_score, Tensor query, Tensor key, Tensor index, Tensor score, int[] patch_size, "
       "int similarity, int padding_mode) -> (Tensor grad_query, Tensor grad_key)");

@@ -16,8 +16,8 @@ using torch::stable::new_empty;
 template <typename T>
 Problem<T> problem_of(const Tensor& query, const Tensor& key, int64_t b, const std::vector<int64_t>& patch_size,
                       int64_t similarity, int64_t padding) {
-  return {view_of<T>(query, b), view_of<T>(key, b), shape_of(query), shape_of(key), query.size(1),
-          patch_of(patch_size), Similarity(similarity), Padding(padding)};
+  return {view_of<T>(query, b), view_of<T>(key, b),   shape_of(query),        shape_of(key),
+          query.size(1),        patch_of(patch_size), Similarity(similarity), Padding(padding)};
 }
 
 std::vector<int64_t> matches_shape(const Tensor& query, int64_t neighbors) {
@@ -65,8 +65,7 @@ Tensor score(const Tensor& query, const Tensor& key, const Tensor& index, const 
 
 std::tuple<Tensor, Tensor> score_backward(const Tensor& grad, const Tensor& query, const Tensor& key,
                                           const Tensor& index, const Tensor& score,
-                                          const std::vector<int64_t>& patch_size, int64_t similarity,
-                                          int64_t padding) {
+                                          const std::vector<int64_t>& patch_size, int64_t similarity, int64_t padding) {
   const Tensor grad_score = contiguous(grad), found = contiguous(index), scores = contiguous(score);
   const Tensor grad_query = new_empty(query, query.sizes()), grad_key = new_empty(key, key.sizes());
   for_type(query, [&](auto zero) {

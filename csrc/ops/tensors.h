@@ -15,8 +15,8 @@
 
 namespace psal {
 
-using torch::stable::Tensor;
 using torch::headeronly::ScalarType;
+using torch::stable::Tensor;
 
 inline Shape shape_of(const Tensor& tensor) {
   Shape shape;
@@ -35,7 +35,8 @@ inline Patch patch_of(const std::vector<int64_t>& sides) {
 // Batch element b of a (B, C, *S) tensor.
 template <typename T>
 View<const T> view_of(const Tensor& tensor, int64_t b) {
-  View<const T> view{static_cast<const T*>(tensor.const_data_ptr()) + b * tensor.stride(0), tensor.stride(1), {0, 0, 0}};
+  View<const T> view{
+      static_cast<const T*>(tensor.const_data_ptr()) + b * tensor.stride(0), tensor.stride(1), {0, 0, 0}};
   const int64_t dims = tensor.dim() - 2;
   for (int64_t axis = 0; axis < dims; ++axis) view.stride[kAxes - dims + axis] = tensor.stride(2 + axis);
   return view;

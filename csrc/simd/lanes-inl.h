@@ -121,8 +121,8 @@ inline T largest(Lanes<T> v) {
 inline uint32_t lanes_below(Lanes<float> v, float limit) {
   typedef int32_t I8 __attribute__((vector_size(32)));
   typedef int32_t I4 __attribute__((vector_size(16)));
-  const Bits<float> powers = {1, 1 << 1, 1 << 2, 1 << 3, 1 << 4, 1 << 5, 1 << 6, 1 << 7, 1 << 8, 1 << 9, 1 << 10,
-                              1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
+  const Bits<float> powers = {1,      1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
+                              1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
   const Bits<float> set = (v < limit) & powers;
   const I8 a = __builtin_shufflevector(set, set, 0, 1, 2, 3, 4, 5, 6, 7) |
                __builtin_shufflevector(set, set, 8, 9, 10, 11, 12, 13, 14, 15);
