@@ -1,4 +1,4 @@
-// What the ops hand to the kernels. No torch in here.
+// What the ops pass to the kernels: plain structs, no torch.
 
 #ifndef PSAL_KERNELS_ARGUMENTS_H_
 #define PSAL_KERNELS_ARGUMENTS_H_
@@ -7,12 +7,12 @@
 
 namespace psal {
 
-// The order is that of the words in src/psal/ops/native.py.
+// In the order of the words in src/psal/ops/native.py.
 enum class Similarity { l2, dot, cosine };
 enum class Init { random, tree, matches };
 enum class Padding { replicate, reflect, zeros };
 
-constexpr int kAxes = 3;               // signals and images are volumes whose first axes have size 1
+constexpr int kAxes = 3;               // z, y, x: signals and images are volumes whose first axes have size 1
 constexpr double kNormEpsilon = 1e-8;  // as in src/psal/ops/reference.py
 
 struct Shape {
@@ -20,6 +20,14 @@ struct Shape {
   int64_t count() const { return size[0] * size[1] * size[2]; }
   int64_t rows() const { return size[0] * size[1]; }
 };
+
+struct Coordinates {
+  int64_t value[kAxes] = {0, 0, 0};
+  int64_t operator[](int axis) const { return value[axis]; }
+  int64_t& operator[](int axis) { return value[axis]; }
+};
+
+using Border = Coordinates;  // pixels on either side of each axis
 
 // One batch element of a (B, C, *S) tensor with any strides.
 template <typename T>
@@ -31,13 +39,15 @@ struct View {
 
 struct Patch {
   int64_t size[kAxes] = {1, 1, 1};
-  int dims;  // how many of the axes are real: the last ones
+  int dims;  // the user's number of spatial dimensions: that many last axes
   int64_t radius(int axis) const { return size[axis] / 2; }
   int64_t count() const { return size[0] * size[1] * size[2]; }
 };
 
+// The arguments below are of one batch element. N queries, M keys, k neighbors, C channels, Cv channels of the value.
+
 template <typename T>
-struct Problem {  // one batch element
+struct Problem {
   View<const T> query, key;
   Shape query_shape, key_shape;
   int64_t channels;
@@ -54,7 +64,7 @@ struct SearchArguments {
   const int64_t* init_index;  // [init_count, N], or null
   int64_t init_count;
   uint64_t seed;
-  uint64_t first_counter;  // of this batch element's random numbers
+  uint64_t first_counter;  // of the random numbers: query i of this batch element uses first_counter + i
   int64_t neighbors, iterations;
   Init init;
   int64_t* index;  // [k, N]
@@ -81,24 +91,24 @@ struct ScoreGradientArguments {
 };
 
 template <typename T>
-struct AttendArguments {  // without aggregation the patch is one pixel
+struct AttendArguments {
   Shape query_shape, key_shape;
-  Patch patch;
+  Patch patch;  // one pixel without aggregation
   int64_t channels, neighbors;
   T temperature;
   const int64_t* index;  // [k, N]
   const T* score;        // [k, N]
-  View<const T> value;
-  T* out;       // [Cv, N]
-  T* log_mass;  // [2, N]: the largest logit, and the log of the mass relative to it
+  View<const T> value;   // [Cv, M]
+  T* out;                // [Cv, N]
+  T* log_mass;           // [2, N]: the largest logit m, and log Σ e^(logit − m)
 };
 
 template <typename T>
 struct AttendGradientArguments {
   AttendArguments<T> forward;
-  View<const T> grad_out;
-  T* grad_score;  // [k, N]
-  T* grad_value;  // [Cv, M]
+  View<const T> grad_out;  // [Cv, N]
+  T* grad_score;           // [k, N]
+  T* grad_value;           // [Cv, M]
 };
 
 }  // namespace psal

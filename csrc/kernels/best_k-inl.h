@@ -1,4 +1,4 @@
-// A query's k best, kept sorted: best first, and of equal ones the earlier first.
+// The k best keys of a query, and of all queries.
 
 #if defined(PSAL_KERNELS_BEST_K_INL_H_) == defined(PSAL_TARGET_TOGGLE)
 #ifdef PSAL_KERNELS_BEST_K_INL_H_
@@ -7,6 +7,7 @@
 #define PSAL_KERNELS_BEST_K_INL_H_
 #endif
 
+#include <algorithm>
 #include <cstdint>
 
 #include "../simd/target.h"
@@ -15,47 +16,66 @@
 PSAL_BEGIN_TARGET
 namespace psal::PSAL_TARGET {
 
+// A query's best keys so far, sorted by cost, best first; of equal costs the one pushed first comes first. A view: the
+// memory belongs to whoever made it.
 template <typename T>
-struct Neighbors {
-  int32_t* at;  // padded numbers in the key's map
-  T* cost;
-  int64_t count;
+struct BestK {
+  int32_t* keys;  // padded indices, [capacity]
+  T* costs;       // [capacity]
+  int64_t capacity;
+  int64_t size;
 
-  T worst() const { return cost[count - 1]; }
+  bool full() const { return size == capacity; }
 
-  bool has(int32_t number) const {
+  T worst() const { return costs[size - 1]; }
+
+  // Compares with all of them, branchless: k is small.
+  bool contains(int32_t key) const {
     bool found = false;
-    for (int64_t i = 0; i < count; ++i) found |= at[i] == number;
+    for (int64_t i = 0; i < size; ++i) found |= keys[i] == key;
     return found;
   }
 
-  // For a cost below the worst.
-  void insert(int32_t number, T its_cost) {
-    at[count - 1] = number;
-    cost[count - 1] = its_cost;
-    for (int64_t i = count - 1; i > 0; --i) {  // all the way up: nothing to foresee, so nothing to foresee wrongly
-      const bool swap = cost[i - 1] > cost[i];
-      const int32_t a = at[i - 1], b = at[i];
-      const T c = cost[i - 1], d = cost[i];
-      at[i - 1] = swap ? b : a;
-      at[i] = swap ? a : b;
-      cost[i - 1] = swap ? d : c;
-      cost[i] = swap ? c : d;
+  // Adds a key; if full, it replaces the worst one, which its cost must undercut.
+  void push(int32_t key, T cost) {
+    if (!full()) ++size;
+    keys[size - 1] = key;
+    costs[size - 1] = cost;
+    for (int64_t i = size - 1; i > 0; --i) {  // to the very front: branchless, so no mispredictions
+      const bool swap = costs[i - 1] > costs[i];
+      const int32_t a = keys[i - 1], b = keys[i];
+      const T c = costs[i - 1], d = costs[i];
+      keys[i - 1] = swap ? b : a;
+      keys[i] = swap ? a : b;
+      costs[i - 1] = swap ? d : c;
+      costs[i] = swap ? c : d;
     }
   }
+
+  // A query that query_mask leaves out has no keys.
+  void skip() { std::fill_n(keys, capacity, -1); }
+  bool skipped() const { return keys[0] < 0; }
 };
 
-// The k best of all queries, by the query's flat number.
+// The nearest-neighbor field: the k best keys of every query, by the query's index.
 template <typename T>
 struct NeighborField {
-  Buffer<int32_t> at;
-  Buffer<T> cost;
+  Buffer<int32_t> keys;  // [N][k], padded indices
+  Buffer<T> costs;       // [N][k]
   int64_t neighbors;
 
   NeighborField(int64_t queries, int64_t neighbors_)
-      : at(queries * neighbors_), cost(queries * neighbors_), neighbors(neighbors_) {}
-  Neighbors<T> operator[](int64_t query) {
-    return {at.get() + query * neighbors, cost.get() + query * neighbors, neighbors};
+      : keys(queries * neighbors_), costs(queries * neighbors_), neighbors(neighbors_) {}
+
+  BestK<T> operator[](int64_t query) { return best(query, neighbors); }
+  BestK<T> emptied(int64_t query) { return best(query, 0); }
+
+ private:
+  BestK<T> best(int64_t query, int64_t size) {
+    return {.keys = keys.get() + query * neighbors,
+            .costs = costs.get() + query * neighbors,
+            .capacity = neighbors,
+            .size = size};
   }
 };
 

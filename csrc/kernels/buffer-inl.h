@@ -19,22 +19,23 @@
 PSAL_BEGIN_TARGET
 namespace psal::PSAL_TARGET {
 
-// An uninitialised array on cache-line borders, with a line to spare so that whole lanes may be read at its end.
+// An uninitialized array, aligned to cache lines. At least one whole vector may be read at or after its last element:
+// the last 64 allocated bytes are padding and zero.
 template <typename T>
 class Buffer {
  public:
   Buffer() = default;
-  explicit Buffer(int64_t count) : count_(count) {
-    const int64_t bytes = (count * int64_t(sizeof(T)) + 127) / 64 * 64;
+  explicit Buffer(int64_t size) : size_(size) {
+    const int64_t bytes = (size * int64_t(sizeof(T)) + 127) / 64 * 64;
     data_ = static_cast<T*>(std::aligned_alloc(64, bytes));
     if (!data_) throw std::runtime_error("psal: not enough memory for " + std::to_string(bytes) + " bytes");
     __builtin_memset(reinterpret_cast<char*>(data_) + bytes - 64, 0, 64);
   }
-  Buffer(int64_t count, T fill) : Buffer(count) { std::fill_n(data_, count, fill); }
-  Buffer(Buffer&& other) noexcept : data_(other.data_), count_(other.count_) { other.data_ = nullptr; }
+  Buffer(int64_t size, T fill) : Buffer(size) { std::fill_n(data_, size, fill); }
+  Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
   Buffer& operator=(Buffer&& other) noexcept {
     std::swap(data_, other.data_);
-    std::swap(count_, other.count_);
+    std::swap(size_, other.size_);
     return *this;
   }
   ~Buffer() { std::free(data_); }
@@ -42,12 +43,12 @@ class Buffer {
   const T* get() const { return data_; }
   T& operator[](int64_t i) { return data_[i]; }
   const T& operator[](int64_t i) const { return data_[i]; }
-  int64_t size() const { return count_; }
-  void release() { Buffer gone(std::move(*this)); }
+  int64_t size() const { return size_; }
+  void release() { Buffer released(std::move(*this)); }
 
  private:
   T* data_ = nullptr;
-  int64_t count_ = 0;
+  int64_t size_ = 0;
 };
 
 }  // namespace psal::PSAL_TARGET

@@ -1,4 +1,4 @@
-// Threads for the kernels. ops/parallel.cpp implements this with torch's own, so that kernels need no torch.
+// Threads for the kernels. ops/parallel.cpp implements this with torch's threads; the kernels themselves need no torch.
 
 #ifndef PSAL_KERNELS_PARALLEL_H_
 #define PSAL_KERNELS_PARALLEL_H_
@@ -7,8 +7,8 @@
 
 namespace psal {
 
-// Runs task(0) … task(count − 1) on torch's threads, each thread taking the next one that is left. Called from
-// inside a task it runs them one after the other. A task's exception is thrown again here.
+// Runs task(0) … task(count − 1) on torch's threads; each thread takes the next task that is left. When called from
+// inside a task, it runs them in order on the calling thread. Rethrows the first exception of a task.
 void run_tasks(int64_t count, void (*task)(int64_t, const void*), const void* context);
 
 }  // namespace psal

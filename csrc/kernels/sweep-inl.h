@@ -1,5 +1,5 @@
-// The fast search: scanline order, each pixel taking over what its neighbours found. The picture is cut into chunks
-// that are swept at the same time; a neighbour in another chunk counts as it was before the sweep.
+// The fast search: in scanline order, each pixel tries its predecessors' matches, moved along by one pixel. The map is
+// cut into chunks of rows that are swept in parallel; across chunks a predecessor counts as it was before the sweep.
 
 #if defined(PSAL_KERNELS_SWEEP_INL_H_) == defined(PSAL_TARGET_TOGGLE)
 #ifdef PSAL_KERNELS_SWEEP_INL_H_
@@ -17,11 +17,13 @@
 #include "arguments.h"
 #include "best_k-inl.h"
 #include "comparison-inl.h"
-#include "initial_matches-inl.h"
-#include "padded_map-inl.h"
+#include "padded_grid-inl.h"
 #include "parallel-inl.h"
+#include "patch_sum-inl.h"
 #include "random-inl.h"
+#include "search_state-inl.h"
 #include "tree_seeds-inl.h"
+#include "tuning.h"
 
 PSAL_BEGIN_TARGET
 namespace psal::PSAL_TARGET {
@@ -29,195 +31,180 @@ namespace psal::PSAL_TARGET {
 template <Similarity S, typename T>
 class Sweep {
  public:
-  Sweep(const Comparison<T>& comparison, const SearchArguments<T>& arguments, const Keys& keys, NeighborField<T>& field)
-      : comparison_(comparison),
-        arguments_(arguments),
-        keys_(keys),
-        field_(field),
-        dims_(arguments.problem.patch.dims),
-        shape_(arguments.problem.query_shape) {
-    const Patch& patch = arguments.problem.patch;
+  explicit Sweep(SearchState<S, T>& state)
+      : state_(state),
+        comparison_(state.comparison),
+        patch_(state.arguments.problem.patch),
+        shape_(state.arguments.problem.query_shape) {
+    const PaddedGrid &queries = comparison_.query.grid, &keys = comparison_.key.grid;
     for (int axis = 0; axis < kAxes; ++axis) {
-      int64_t face[kAxes] = {patch.size[0], patch.size[1], patch.size[2]};
+      int64_t face[kAxes] = {patch_.size[0], patch_.size[1], patch_.size[2]};
       face[axis] = 1;
-      face_[axis] = box_runs<T>(face, arguments.problem.channels, comparison.query.frame, comparison.key.frame);
-      incremental_[axis] = 3 * face_[axis].blocks() <= comparison.patch.blocks();
+      face_[axis] = box_runs<T>(face, comparison_.query.channels, queries, keys);
+      incremental_[axis] = kIncrementalGain * face_[axis].total_vectors() <= comparison_.patch.total_vectors();
       stride_[axis] = axis == 2 ? 1 : axis == 1 ? shape_.size[2] : shape_.size[2] * shape_.size[1];
     }
   }
 
-  // The first sweep, forward, which finds its first candidates with a tree.
-  void seed(const Seeds<T>& seeds) {
-    for_chunks([&](int64_t begin, int64_t end) { seed_chunk(seeds, begin, end); });
-  }
-
-  // Backward at even turns, forward at odd ones.
-  void turn(int64_t number) {
-    before_ = std::make_unique<NeighborField<T>>(shape_.count(), field_.neighbors);
-    for_ranges(shape_.count(), 4096, [&](int64_t begin, int64_t end) {
-      const int64_t k = field_.neighbors;
-      std::copy(field_.at.get() + begin * k, field_.at.get() + end * k, before_->at.get() + begin * k);
-      std::copy(field_.cost.get() + begin * k, field_.cost.get() + end * k, before_->cost.get() + begin * k);
-    });
-    const int direction = number % 2 ? 1 : -1;
-    for_chunks([&](int64_t begin, int64_t end) {
-      Pixel pixel = pixel_at(direction > 0 ? begin : end - 1);
-      for (int64_t i = begin; i < end; ++i, step(pixel, direction)) {
-        Neighbors<T> own = field_[pixel.query];
-        if (own.at[0] < 0) continue;
-        int64_t filled = own.count;
-        propagate(pixel, direction, begin, end, own, filled);
-        draw(pixel, number + 1, own);
+  // The first sweep, forward: it finds its first candidates with a tree.
+  void seed(const TreeSeeds<T>& seeds) {
+    const Buffer<T> query_norms = seeds.inverse_norms_for(comparison_.query);
+    for_chunks([&](const Chunk& chunk) {
+      typename TreeSeeds<T>::Reader reader(seeds, comparison_.query, query_norms, chunk.begin, chunk.end);
+      Pixel pixel = pixel_at(chunk.begin);
+      for (; pixel.query < chunk.end; step(pixel, 1)) {
+        BestK<T> best = state_.field.emptied(pixel.query);
+        if (state_.is_masked(pixel.query)) {
+          best.skip();
+          continue;
+        }
+        propagate(pixel, 1, chunk, best);
+        if (!best.full() || is_seeded(pixel)) look_up(reader, pixel, chunk, best);
+        try_random_step(pixel, 0, best);
       }
     });
-    before_.reset();
+  }
+
+  // The following sweeps: backward if `iteration` is even, forward if it is odd.
+  void run(int64_t iteration) {
+    keep_previous();
+    const int direction = iteration % 2 ? 1 : -1;
+    for_chunks([&](const Chunk& chunk) {
+      Pixel pixel = pixel_at(direction > 0 ? chunk.begin : chunk.end - 1);
+      for (int64_t i = chunk.begin; i < chunk.end; ++i, step(pixel, direction)) {
+        BestK<T> best = state_.field[pixel.query];
+        if (best.skipped()) continue;
+        propagate(pixel, direction, chunk, best);
+        try_random_step(pixel, iteration + 1, best);
+      }
+    });
+    previous_.reset();
   }
 
  private:
   struct Pixel {
-    int64_t query, number;
-    int64_t at[kAxes];
+    int64_t query, padded_index;
+    Coordinates at;
+  };
+
+  struct Chunk {  // of query indices
+    int64_t begin, end;
+    bool contains(int64_t query) const { return query >= begin && query < end; }
   };
 
   Pixel pixel_at(int64_t query) const {
     const int64_t row = query / shape_.size[2], x = query - row * shape_.size[2];
     const int64_t z = row / shape_.size[1], y = row - z * shape_.size[1];
-    const Frame& frame = comparison_.query.frame;
-    return {query, frame.origin + z * frame.stride[0] + y * frame.stride[1] + x, {z, y, x}};
+    const PaddedGrid& grid = comparison_.query.grid;
+    return {
+        .query = query, .padded_index = grid.origin + z * grid.stride[0] + y * grid.stride[1] + x, .at = {{z, y, x}}};
   }
 
-  // On to the next pixel, or the one before.
+  // To the next pixel, or the previous one.
   void step(Pixel& pixel, int direction) const {
     pixel.query += direction;
-    pixel.number += direction;
+    pixel.padded_index += direction;
     pixel.at[2] += direction;
     if (pixel.at[2] < 0 || pixel.at[2] >= shape_.size[2]) pixel = pixel_at(pixel.query);
   }
 
-  // Chunks of whole rows, or of a row if there is but one; they depend on the size of the map alone.
+  // Chunks are whole rows, or parts of a signal's only row. They depend on nothing but the map's size.
   template <typename Body>
   void for_chunks(const Body& body) const {
-    constexpr int64_t kRows = 16, kPixels = 4096;
     const int64_t width = shape_.size[2];
-    const int64_t grain = dims_ == 1 ? kPixels : std::max(kRows, (kPixels + width - 1) / width) * width;
-    for_ranges(shape_.count(), grain, body);
+    const int64_t rows = std::max(kChunkRows, (kChunkPixels + width - 1) / width);
+    for_ranges(shape_.count(), patch_.dims == 1 ? kChunkPixels : rows * width,
+               [&](int64_t begin, int64_t end) { body(Chunk{.begin = begin, .end = end}); });
   }
 
-  void seed_chunk(const Seeds<T>& seeds, int64_t begin, int64_t end) {
-    typename Seeds<T>::Reader reader(seeds, comparison_.query);
-    Pixel pixel = pixel_at(begin);
-    for (int64_t query = begin; query < end; ++query, step(pixel, 1)) {
-      Neighbors<T> own = field_[query];
-      if (arguments_.query_mask && !arguments_.query_mask[query]) {
-        std::fill_n(own.at, own.count, -1);
-        continue;
-      }
-      int64_t filled = 0;
-      propagate(pixel, 1, begin, end, own, filled);
-      if (filled < own.count || is_seeded(pixel)) look_up(reader, pixel, begin, end, own, filled);
-      draw(pixel, 0, own);
-    }
-  }
-
-  // The tree is asked at every other pixel, as on a chessboard: propagation does the rest.
-  static bool is_seeded(const Pixel& pixel) { return (pixel.at[0] + pixel.at[1] + pixel.at[2]) % 2 == 0; }
-
-  void look_up(typename Seeds<T>::Reader& reader, const Pixel& pixel, int64_t begin, int64_t end, Neighbors<T>& own,
-               int64_t& filled) {
-    // A descriptor's distance is never above the patch's: what is further than the worst can't be better.
-    const bool bounded = S == Similarity::l2 && filled == own.count;
-    reader.start(pixel.query, begin, end, bounded ? float(own.worst()) : std::numeric_limits<float>::infinity());
-    for (int axis = kAxes - 1; axis >= kAxes - dims_; --axis)
-      if (const Neighbors<T> from = neighbor(pixel, axis, 1, begin, end); from.count)
-        reader.look_at(from.at[0] + int32_t(comparison_.key.frame.stride[axis]));
-    reader.finish([&](int32_t key, float distance) {
-      if (!bounded || distance < own.worst()) offer(pixel.number, key, own, filled);
+  void keep_previous() {
+    NeighborField<T>& field = state_.field;
+    previous_ = std::make_unique<NeighborField<T>>(shape_.count(), field.neighbors);
+    for_ranges(field.keys.size(), kQueriesPerTask, [&](int64_t begin, int64_t end) {
+      std::copy(field.keys.get() + begin, field.keys.get() + end, previous_->keys.get() + begin);
+      std::copy(field.costs.get() + begin, field.costs.get() + end, previous_->costs.get() + begin);
     });
   }
 
-  // The neighbour's matches, or none where there is no neighbour.
-  Neighbors<T> neighbor(const Pixel& pixel, int axis, int direction, int64_t begin, int64_t end) {
-    const int64_t at = pixel.at[axis] - direction;
-    if (at < 0 || at >= shape_.size[axis]) return {nullptr, nullptr, 0};
-    const int64_t query = pixel.query - direction * stride_[axis];
-    const bool inside = query >= begin && query < end;
-    if (!inside && !before_) return {nullptr, nullptr, 0};
-    const Neighbors<T> from = inside ? field_[query] : (*before_)[query];
-    return from.at[0] < 0 ? Neighbors<T>{nullptr, nullptr, 0} : from;
+  // Propagation reaches the pixels in between.
+  static bool is_seeded(const Pixel& pixel) { return (pixel.at[0] + pixel.at[1] + pixel.at[2]) % kSeedPeriod == 0; }
+
+  void look_up(typename TreeSeeds<T>::Reader& reader, const Pixel& pixel, const Chunk& chunk, BestK<T>& best) {
+    // For "l2" a descriptor's distance is never above the patch's, so keys beyond the worst cost cannot be better.
+    const bool bounded = S == Similarity::l2 && best.full();
+    reader.start(pixel.query, bounded ? float(best.worst()) : std::numeric_limits<float>::infinity());
+    for (int axis = kAxes - 1; axis >= kAxes - patch_.dims; --axis)
+      if (const BestK<T> from = predecessor(pixel, axis, 1, chunk); from.size)
+        reader.scan_leaf_of(from.keys[0] + int32_t(comparison_.key.grid.stride[axis]));
+    reader.finish([&](int32_t key, float distance) {
+      if (!bounded || distance < best.worst()) state_.offer(pixel.padded_index, key, best);
+    });
   }
 
-  void propagate(const Pixel& pixel, int direction, int64_t begin, int64_t end, Neighbors<T>& own, int64_t& filled) {
-    for (int axis = kAxes - 1; axis >= kAxes - dims_; --axis) {
-      const Neighbors<T> from = neighbor(pixel, axis, direction, begin, end);
-      const int32_t step = int32_t(direction * comparison_.key.frame.stride[axis]);
-      for (int64_t n = 0; n < from.count; ++n) {
-        const int32_t key = from.at[n] + step;
-        if (!keys_.open[key] || has(own, filled, key)) continue;
-        if (filled == own.count && incremental_[axis] &&
-            !(shifted_cost(pixel.number, key, axis, direction, from.at[n], from.cost[n]) < own.worst()))
+  // The matches of the pixel before this one along an axis; empty if there is none.
+  BestK<T> predecessor(const Pixel& pixel, int axis, int direction, const Chunk& chunk) {
+    constexpr BestK<T> kNone = {nullptr, nullptr, 0, 0};
+    const int64_t coordinate = pixel.at[axis] - direction;
+    if (coordinate < 0 || coordinate >= shape_.size[axis]) return kNone;
+    const int64_t query = pixel.query - direction * stride_[axis];
+    const bool inside = chunk.contains(query);
+    if (!inside && !previous_) return kNone;
+    const BestK<T> from = inside ? state_.field[query] : (*previous_)[query];
+    return from.skipped() ? kNone : from;
+  }
+
+  void propagate(const Pixel& pixel, int direction, const Chunk& chunk, BestK<T>& best) {
+    for (int axis = kAxes - 1; axis >= kAxes - patch_.dims; --axis) {
+      const BestK<T> from = predecessor(pixel, axis, direction, chunk);
+      const int32_t step = int32_t(direction * comparison_.key.grid.stride[axis]);
+      for (int64_t n = 0; n < from.size; ++n) {
+        const int32_t key = from.keys[n] + step;
+        if (!state_.keys.is_valid[key] || best.contains(key)) continue;
+        if (best.full() && incremental_[axis] &&
+            !(moved_cost(pixel, key, axis, direction, from.keys[n], from.costs[n]) < best.worst()))
           continue;
-        insert(pixel.number, key, own, filled);
+        state_.push_if_room_or_better(pixel.padded_index, key, best);
       }
     }
   }
 
-  // The cost of a neighbour's match one step on: less the face that leaves the patch, plus the one that enters.
-  // Rounding adds up, so this is only used to pass over what would not be kept anyway.
-  T shifted_cost(int64_t number, int32_t key, int axis, int direction, int32_t from, T cost) const {
-    const int64_t channels = comparison_.query.channels, side = arguments_.problem.patch.size[axis];
-    const int64_t q_step = comparison_.query.frame.stride[axis] * channels;
-    const int64_t k_step = comparison_.key.frame.stride[axis] * channels;
+  // The cost of a predecessor's match after one step: minus the face that leaves the patch, plus the one that enters.
+  // Rounding errors would add up along a row, so this only rejects candidates; accepted ones get their exact cost.
+  T moved_cost(const Pixel& pixel, int32_t key, int axis, int direction, int32_t from, T cost) const {
+    const int64_t channels = comparison_.query.channels, side = patch_.size[axis];
+    const int64_t q_step = comparison_.query.grid.stride[axis] * channels;
+    const int64_t k_step = comparison_.key.grid.stride[axis] * channels;
     const int64_t enters = direction > 0 ? side - 1 : 0, leaves = direction > 0 ? -1 : side;
-    const T* q = comparison_.query_patch(number);
+    const T* q = comparison_.query_patch(pixel.padded_index);
     const T* k = comparison_.key_patch(key);
-    if constexpr (S == Similarity::cosine) cost /= comparison_.inverse_norm[from];
+    const T sum = comparison_.template unnormalized<S>(cost, from);
     const T change =
         face_change<S>(q + enters * q_step, k + enters * k_step, q + leaves * q_step, k + leaves * k_step, face_[axis]);
-    return comparison_.template weighted<S>(cost + change, key);
+    return comparison_.template normalized<S>(sum + change, key);
   }
 
-  // One random step from the best match.
-  void draw(const Pixel& pixel, int64_t sweep, Neighbors<T>& own) const {
-    const Frame& frame = comparison_.key.frame;
+  // Tries a random one of the pixels around the best match.
+  void try_random_step(const Pixel& pixel, int64_t sweep, BestK<T>& best) const {
+    const SearchArguments<T>& arguments = state_.arguments;
     int64_t steps = 1;
-    for (int axis = 0; axis < dims_; ++axis) steps *= 3;
-    const uint64_t counter = arguments_.first_counter + pixel.query;
-    int64_t drawn = Stream(arguments_.seed, arguments_.neighbors + 1 + sweep).below(counter, steps - 1);
-    drawn += drawn >= steps / 2;  // never the middle: that is the match itself
-    int64_t key = own.at[0];
-    for (int axis = kAxes - 1; axis >= kAxes - dims_; --axis, drawn /= 3) key += (drawn % 3 - 1) * frame.stride[axis];
-    int64_t filled = own.count;
-    offer(pixel.number, int32_t(key), own, filled);
+    for (int axis = 0; axis < patch_.dims; ++axis) steps *= 3;
+    const uint64_t counter = arguments.first_counter + pixel.query;
+    int64_t drawn = Stream(arguments.seed, arguments.neighbors + 1 + sweep).below(counter, steps - 1);
+    drawn += drawn >= steps / 2;  // leaves out the middle: the match itself
+    int64_t key = best.keys[0];
+    for (int axis = kAxes - 1; axis >= kAxes - patch_.dims; --axis, drawn /= 3)
+      key += (drawn % 3 - 1) * comparison_.key.grid.stride[axis];
+    state_.offer(pixel.padded_index, int32_t(key), best);
   }
 
-  static bool has(const Neighbors<T>& own, int64_t filled, int32_t key) {
-    return Neighbors<T>{own.at, own.cost, filled}.has(key);
-  }
-
-  void offer(int64_t number, int32_t key, Neighbors<T>& own, int64_t& filled) const {
-    if (keys_.open[key] && !has(own, filled, key)) insert(number, key, own, filled);
-  }
-
-  void insert(int64_t number, int32_t key, Neighbors<T>& own, int64_t& filled) const {
-    if (filled < own.count) {
-      ++filled;
-      Neighbors<T>{own.at, own.cost, filled}.insert(key, sortable(comparison_.template cost<S>(number, key)));
-      return;
-    }
-    const T cost = comparison_.template cost_below<S>(own.worst(), number, key);
-    if (cost < own.worst()) own.insert(key, cost);
-  }
-
+  SearchState<S, T>& state_;
   const Comparison<T>& comparison_;
-  const SearchArguments<T>& arguments_;
-  const Keys& keys_;
-  NeighborField<T>& field_;
-  const int dims_;
+  const Patch& patch_;
   const Shape shape_;
-  Runs face_[kAxes];
-  bool incremental_[kAxes];
-  int64_t stride_[kAxes];
-  std::unique_ptr<NeighborField<T>> before_;
+  Runs face_[kAxes];                            // of a patch, across each axis
+  bool incremental_[kAxes];                     // whether moved_cost() is worthwhile along an axis
+  int64_t stride_[kAxes];                       // of query indices
+  std::unique_ptr<NeighborField<T>> previous_;  // the field before this sweep
 };
 
 }  // namespace psal::PSAL_TARGET

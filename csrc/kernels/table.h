@@ -7,7 +7,7 @@
 
 namespace psal {
 
-// Each kernel throws std::runtime_error with a sentence for the user.
+// Each kernel throws std::runtime_error with a message for the user.
 template <typename T>
 struct KernelsOf {
   void (*search)(const SearchArguments<T>&);

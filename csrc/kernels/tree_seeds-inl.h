@@ -1,4 +1,4 @@
-// First candidates from a tree over the key's descriptors.
+// First candidates of every query, from a tree over the keys' descriptors.
 
 #if defined(PSAL_KERNELS_TREE_SEEDS_INL_H_) == defined(PSAL_TARGET_TOGGLE)
 #ifdef PSAL_KERNELS_TREE_SEEDS_INL_H_
@@ -18,138 +18,158 @@
 #include "buffer-inl.h"
 #include "comparison-inl.h"
 #include "descriptor-inl.h"
-#include "initial_matches-inl.h"
 #include "padded_map-inl.h"
 #include "parallel-inl.h"
 #include "tree-inl.h"
+#include "tuning.h"
+#include "valid_keys-inl.h"
 
 PSAL_BEGIN_TARGET
 namespace psal::PSAL_TARGET {
 
 template <typename T>
-class Seeds {
+class TreeSeeds {
  public:
-  Seeds(const Comparison<T>& comparison, const Problem<T>& problem, const Keys& keys, int64_t neighbors)
-      : neighbors_(neighbors),
-        key_norms_(norms(comparison.key, problem)),
-        descriptors_(comparison.key, problem.patch, problem.similarity, key_norms_),
-        tree_(describe(comparison.key, keys), keys.numbers, keys.count),
-        leaf_(comparison.key.frame.padded.count(), -1) {
-    tree_.for_each_key([&](int32_t number, int64_t leaf) { leaf_[number] = int32_t(leaf); });
-    key_norms_.release();
-  }
+  TreeSeeds(const PaddedMap<T>& key, const Problem<T>& problem, const ValidKeys& keys, int64_t neighbors)
+      : TreeSeeds(key, problem, keys, neighbors, norms(key, problem)) {}
 
-  void describe_queries(const PaddedMap<T>& query, const Problem<T>& problem) { query_norms_ = norms(query, problem); }
+  // What a Reader needs of the query's map besides its values.
+  Buffer<T> inverse_norms_for(const PaddedMap<T>& query) const { return norms(query, problem_); }
 
-  // Reads the queries of one chunk in order: start a query, name leaves to look into, take the candidates.
+  // Finds candidates for the queries of one chunk, in order: start() a query, scan further leaves, finish().
   class Reader {
    public:
-    Reader(const Seeds& seeds, const PaddedMap<T>& query)
-        : seeds_(seeds), query_(query), distance_(seeds.neighbors_), found_(seeds.neighbors_) {}
+    Reader(const TreeSeeds& seeds, const PaddedMap<T>& query, const Buffer<T>& query_norms, int64_t chunk_begin,
+           int64_t chunk_end)
+        : seeds_(seeds),
+          query_(query),
+          query_norms_(query_norms),
+          chunk_begin_(chunk_begin),
+          chunk_end_(chunk_end),
+          found_(1, seeds.neighbors_) {}
 
-    // Only keys with a descriptor closer than `bound` are of use; without a bound, k are found.
-    void start(int64_t query, int64_t chunk_begin, int64_t chunk_end, float bound) {
-      const int64_t width = query_.frame.shape.size[2], row = query / width;
+    // Finds keys with a descriptor distance below `bound`: the k closest of the leaves that are scanned. With an
+    // infinite bound, finish() scans until there are k.
+    void start(int64_t query, float bound) {
+      const int64_t width = query_.grid.shape.size[2], row = query / width;
       if (row != row_) {
         row_ = row;
-        first_ = std::max(chunk_begin - row * width, int64_t(0));
-        count_ = std::min(chunk_end - row * width, width) - first_;
-        read_row(row);
+        first_ = std::max(chunk_begin_ - row * width, int64_t(0));
+        count_ = std::min(chunk_end_ - row * width, width) - first_;
+        describe_row(row);
       }
-      const float* q = line_.get() + (query - row * width - first_) * kDescriptor;
-      for (int d = 0; d < kDescriptor; ++d) q_[d] = q[d];
-      filled_ = leaves_ = 0;
+      const int64_t x = query - row * width - first_;
+      for (int d = 0; d < kDescriptor; ++d) q_[d] = descriptors_[x * kDescriptor + d];
+      best_ = found_.emptied(0);
+      scanned_ = 0;
       bound_ = bound;
-      look_into(home_[query - row * width - first_]);
+      scan(leaf_[x]);
     }
 
-    // The leaf of a key that a neighbour's match points to.
-    void look_at(int32_t key) {
-      if (seeds_.leaf_[key] >= 0) look_into(seeds_.leaf_[key]);
+    // The leaf of a key that a predecessor's match leads to; none if that is not a valid key.
+    void scan_leaf_of(int32_t key) {
+      if (seeds_.leaf_of_key_[key] >= 0) scan(seeds_.leaf_of_key_[key]);
     }
 
+    // Calls take(key, distance) for the keys found, closest first.
     template <typename Take>
     void finish(const Take& take) {
-      const int64_t home = leaf_[0], all = seeds_.tree_.leaves();
+      const int64_t home = scanned_leaf_[0], leaves = seeds_.tree_.leaves();
       if (bound_ == std::numeric_limits<float>::infinity())
-        for (int64_t next = 1; filled_ < seeds_.neighbors_ && next < all; ++next) look_into((home + next) % all);
-      for (int64_t i = 0; i < filled_; ++i) take(found_[i], distance_[i]);
+        for (int64_t next = 1; !best_.full() && next < leaves; ++next) scan((home + next) % leaves);
+      for (int64_t i = 0; i < best_.size; ++i) take(best_.keys[i], best_.costs[i]);
     }
 
    private:
-    // Descriptors and leaves of a whole row at once: the way down the tree is long, but many go it side by side.
-    void read_row(int64_t row) {
+    // Descriptors and leaves of a whole row at once: each descent of the tree is a chain of dependent loads, but those
+    // of different pixels overlap.
+    void describe_row(int64_t row) {
       const int64_t pitched = pitch(count_);
-      if (!line_.size()) {
-        planar_ = Buffer<float>(kDescriptor * pitched);
-        line_ = Buffer<float>(kDescriptor * count_);
-        home_ = Buffer<int32_t>(count_);
+      if (!descriptors_.size()) {
+        planes_ = Buffer<float>(kDescriptor * pitched);
+        descriptors_ = Buffer<float>(kDescriptor * count_);
+        leaf_ = Buffer<int32_t>(count_);
       }
-      seeds_.descriptors_.row(query_, seeds_.query_norms_, false, row, first_, first_ + count_, scratch_,
-                              planar_.get());
+      seeds_.descriptors_.row({.map = query_, .inverse_norm = query_norms_, .is_key = false},
+                              {.row = row, .begin = first_, .end = first_ + count_}, scratch_, planes_.get());
       for (int64_t x = 0; x < count_; ++x)
-        for (int d = 0; d < kDescriptor; ++d) line_[x * kDescriptor + d] = planar_[d * pitched + x];
-      for (int64_t x = 0; x < count_; ++x) home_[x] = int32_t(seeds_.tree_.leaf_of(line_.get() + x * kDescriptor));
+        for (int d = 0; d < kDescriptor; ++d) descriptors_[x * kDescriptor + d] = planes_[d * pitched + x];
+      for (int64_t x = 0; x < count_; ++x)
+        leaf_[x] = int32_t(seeds_.tree_.leaf_of(descriptors_.get() + x * kDescriptor));
     }
 
-    void look_into(int64_t leaf) {
-      constexpr int64_t kRemembered = 1 + kAxes;
-      for (int64_t i = 0; i < std::min(leaves_, kRemembered); ++i)
-        if (leaf_[i] == leaf) return;
-      if (leaves_ < kRemembered) leaf_[leaves_] = leaf;
-      ++leaves_;
-      const auto limit = [&] { return filled_ < seeds_.neighbors_ ? bound_ : distance_[filled_ - 1]; };
-      seeds_.tree_.scan(leaf, q_, limit, [&](int32_t number, float distance) {
-        if (filled_ < seeds_.neighbors_) ++filled_;
-        Neighbors<float>{found_.get(), distance_.get(), filled_}.insert(number, distance);
-      });
+    void scan(int64_t leaf) {
+      for (int64_t i = 0; i < std::min(scanned_, kRemembered); ++i)
+        if (scanned_leaf_[i] == leaf) return;
+      if (scanned_ < kRemembered) scanned_leaf_[scanned_] = leaf;
+      ++scanned_;
+      const auto limit = [&] { return best_.full() ? best_.worst() : bound_; };
+      seeds_.tree_.scan(leaf, q_, limit, [&](int32_t key, float distance) { best_.push(key, distance); });
     }
 
-    const Seeds& seeds_;
+    static constexpr int64_t kRemembered = 1 + kAxes;  // the query's own leaf, and one per predecessor
+
+    const TreeSeeds& seeds_;
     const PaddedMap<T>& query_;
+    const Buffer<T>& query_norms_;
+    const int64_t chunk_begin_, chunk_end_;
     typename Descriptors<T>::Scratch scratch_;
-    int64_t row_ = -1, first_ = 0, count_ = 0, filled_ = 0, leaves_ = 0;
-    int64_t leaf_[1 + kAxes];
-    float bound_ = 0, q_[kDescriptor];
-    Buffer<float> planar_, line_, distance_;
-    Buffer<int32_t> found_, home_;
+    int64_t row_ = -1, first_ = 0, count_ = 0;  // pixels [first, first + count) of this row have descriptors
+    Buffer<float> planes_, descriptors_;        // of them: [descriptor][pixel], [pixel][descriptor]
+    Buffer<int32_t> leaf_;                      // of them
+    float bound_ = 0, q_[kDescriptor];          // of the current query
+    int64_t scanned_ = 0, scanned_leaf_[kRemembered];
+    NeighborField<float> found_;
+    BestK<float> best_ = {};
   };
 
  private:
+  TreeSeeds(const PaddedMap<T>& key, const Problem<T>& problem, const ValidKeys& keys, int64_t neighbors,
+            const Buffer<T>& key_norms)
+      : problem_(problem),
+        neighbors_(neighbors),
+        descriptors_(key, problem.patch, problem.similarity, key_norms),
+        tree_(describe(key, key_norms, keys), keys.padded_indices, keys.count),
+        leaf_of_key_(key.grid.padded.count(), -1) {
+    tree_.for_each_key([&](int32_t key, int64_t leaf) { leaf_of_key_[key] = int32_t(leaf); });
+  }
+
   static Buffer<T> norms(const PaddedMap<T>& map, const Problem<T>& problem) {
     return problem.similarity == Similarity::l2 ? Buffer<T>() : inverse_norms(map, problem.patch);
   }
 
-  Buffer<float> describe(const PaddedMap<T>& key, const Keys& keys) const {
-    const int64_t width = key.frame.shape.size[2], rows = key.frame.shape.rows();
-    Buffer<int64_t> first(rows + 1);  // place of a row's first key among the open ones
+  // Descriptors of the valid keys, [count][kDescriptor].
+  Buffer<float> describe(const PaddedMap<T>& key, const Buffer<T>& key_norms, const ValidKeys& keys) const {
+    const int64_t width = key.grid.shape.size[2], rows = key.grid.shape.rows();
+    Buffer<int64_t> first(rows + 1);  // of a row, among the valid keys
     first[0] = 0;
     for (int64_t row = 0; row < rows; ++row) {
-      const uint8_t* open = keys.open.get() + key.frame.row_start(row);
-      first[row + 1] = first[row] + std::accumulate(open, open + width, int64_t(0));
+      const uint8_t* is_valid = keys.is_valid.get() + key.grid.row_start(row);
+      first[row + 1] = first[row] + std::accumulate(is_valid, is_valid + width, int64_t(0));
     }
     Buffer<float> all(keys.count * kDescriptor);
-    for_ranges(rows, 16, [&](int64_t begin, int64_t end) {
+    for_ranges(rows, kDescriptorRowsPerTask, [&](int64_t begin, int64_t end) {
       typename Descriptors<T>::Scratch scratch;
-      Buffer<float> line(kDescriptor * pitch(width));
+      Buffer<float> planes(kDescriptor * pitch(width));
       for (int64_t row = begin; row < end; ++row) {
-        descriptors_.row(key, key_norms_, true, row, 0, width, scratch, line.get());
-        const uint8_t* open = keys.open.get() + key.frame.row_start(row);
+        descriptors_.row({.map = key, .inverse_norm = key_norms, .is_key = true},
+                         {.row = row, .begin = 0, .end = width}, scratch, planes.get());
+        const uint8_t* is_valid = keys.is_valid.get() + key.grid.row_start(row);
         float* to = all.get() + first[row] * kDescriptor;
         for (int64_t x = 0; x < width; ++x) {
-          if (!open[x]) continue;
-          for (int d = 0; d < kDescriptor; ++d) *to++ = line[d * pitch(width) + x];
+          if (!is_valid[x]) continue;
+          for (int d = 0; d < kDescriptor; ++d) *to++ = planes[d * pitch(width) + x];
         }
       }
     });
     return all;
   }
 
-  int64_t neighbors_;
-  Buffer<T> key_norms_, query_norms_;
-  Descriptors<T> descriptors_;
-  Tree tree_;
-  Buffer<int32_t> leaf_;
+  const Problem<T>& problem_;
+  const int64_t neighbors_;
+  const Descriptors<T> descriptors_;
+  const Tree tree_;
+  Buffer<int32_t> leaf_of_key_;  // by padded index; −1 where there is no valid key
 };
 
 }  // namespace psal::PSAL_TARGET

@@ -12,6 +12,7 @@
 
 #include "../kernels/arguments.h"
 #include "../kernels/parallel.h"
+#include "../kernels/tuning.h"
 
 namespace psal {
 
@@ -59,8 +60,7 @@ void for_type(const Tensor& tensor, const Run& run) {
 // Small maps run side by side, large ones one after the other, each on all threads.
 template <typename Body>
 void for_batch(int64_t batch, int64_t pixels, const Body& body) {
-  constexpr int64_t kSmall = 16384;
-  if (pixels >= kSmall) {
+  if (pixels >= kSequentialBatchPixels) {
     for (int64_t b = 0; b < batch; ++b) body(b);
     return;
   }

@@ -1,5 +1,5 @@
-// 64 bytes of numbers that are computed on at once. GCC's and Clang's vector types map them to whatever registers
-// the instruction set has, so every path adds in the same order.
+// Lanes<T>, a vector of 64 bytes, and operations on it. GCC's and Clang's vector extensions map it to one or several
+// registers of the target, so every target adds up in the same order.
 
 #if defined(PSAL_SIMD_LANES_INL_H_) == defined(PSAL_TARGET_TOGGLE)
 #ifdef PSAL_SIMD_LANES_INL_H_
@@ -26,7 +26,7 @@ using Lanes = typename LanesOf<T>::type;
 template <typename T>
 using Bits = typename LanesOf<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>::type;
 template <typename T>
-constexpr int kWidth = 64 / sizeof(T);
+constexpr int kWidth = 64 / sizeof(T);  // lanes of a vector
 
 template <typename T>
 inline Lanes<T> load(const T* from) {
@@ -68,7 +68,7 @@ inline Lanes<T> larger(Lanes<T> a, Lanes<T> b) {
   return a > b ? a : b;
 }
 
-// Combines all lanes into one, halving: lane i with lane i + width / 2.
+// Combines all lanes into one as a tree: lane i with lane i + width / 2, until one is left.
 template <typename Reduce>
 inline float reduce(Lanes<float> v, Reduce combine) {
   typedef float V8 __attribute__((vector_size(32)));
@@ -94,7 +94,12 @@ inline T sum(Lanes<T> v) {
   return reduce(v, [](auto a, auto b) { return a + b; });
 }
 
-// Bit i is set where the sum of v[i] is below the limit.
+template <typename T>
+inline T largest(Lanes<T> v) {
+  return reduce(v, [](auto a, auto b) { return a > b ? a : b; });
+}
+
+// Bit i is set where the sum of v[i] is below the limit. Four sums share their last two additions.
 inline uint32_t sums_below(const Lanes<float> (&v)[4], float limit) {
   typedef float V8 __attribute__((vector_size(32)));
   typedef float V4 __attribute__((vector_size(16)));
@@ -112,11 +117,6 @@ inline uint32_t sums_below(const Lanes<float> (&v)[4], float limit) {
   return (below[0] & 1) | (below[1] & 2) | (below[2] & 4) | (below[3] & 8);
 }
 
-template <typename T>
-inline T largest(Lanes<T> v) {
-  return reduce(v, [](auto a, auto b) { return a > b ? a : b; });
-}
-
 // Bit i is set where lane i is below the limit.
 inline uint32_t lanes_below(Lanes<float> v, float limit) {
   typedef int32_t I8 __attribute__((vector_size(32)));
@@ -131,22 +131,23 @@ inline uint32_t lanes_below(Lanes<float> v, float limit) {
   return uint32_t((c | __builtin_shufflevector(c, c, 1, 0, 3, 2))[0]);
 }
 
-// e^x for x ≤ 0, to about one unit in the last place; exactly 0 where it would not be a normal number.
+// e^x for x ≤ 0, accurate to about 1 ulp; exactly 0 where the result would be subnormal. x = n ln 2 + r with integer n
+// and |r| ≤ ln 2 / 2; then e^x = 2ⁿ e^r, with a polynomial for e^r (the coefficients of Cephes' expf).
 inline Lanes<float> exponential(Lanes<float> x) {
-  const Bits<float> vanishes = x < -87.0f;
+  const Bits<float> underflows = x < -87.0f;
   const Lanes<float> magic = broadcast(12582912.0f);  // 1.5 · 2²³: adding it rounds to an integer
   const Lanes<float> shifted = x * 1.44269504f + magic;
   const Lanes<float> n = shifted - magic;
-  const Lanes<float> r = (x - n * 0.693359375f) + n * 2.12194440e-4f;
+  const Lanes<float> r = (x - n * 0.693359375f) + n * 2.12194440e-4f;  // ln 2 in two parts, for precision
   Lanes<float> p = r * 1.9875691500e-4f + 1.3981999507e-3f;
   p = p * r + 8.3334519073e-3f;
   p = p * r + 4.1665795894e-2f;
   p = p * r + 1.6666665459e-1f;
   p = p * r + 5.0000001201e-1f;
   p = p * (r * r) + r + 1.0f;
-  const Bits<float> power = (Bits<float>)shifted << 23;  // the integer sits in the low bits
-  const Lanes<float> e = (Lanes<float>)((Bits<float>)p + power);
-  return masked<float>(e, ~vanishes);
+  const Bits<float> exponent = (Bits<float>)shifted << 23;  // n is in the low bits of `shifted`
+  const Lanes<float> e = (Lanes<float>)((Bits<float>)p + exponent);
+  return masked<float>(e, ~underflows);
 }
 
 inline Lanes<double> exponential(Lanes<double> x) {
