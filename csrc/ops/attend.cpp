@@ -1,4 +1,4 @@
-// The ops attend and attend_backward; aggregation is attention with a patch of more than one pixel.
+// The ops attend and attend_backward. Aggregation is attention with a patch of more than one pixel.
 
 #include <tuple>
 
@@ -11,44 +11,58 @@ namespace {
 using torch::stable::contiguous;
 using torch::stable::new_empty;
 
+// Contiguous, except for the value.
+struct AttendTensors {
+  Tensor index, score, value, out, log_mass;
+};
+
 template <typename T>
-AttendArguments<T> arguments_of(const Tensor& index, const Tensor& score, const Tensor& value, const Tensor& out,
-                                const Tensor& log_mass, int64_t b, const std::vector<int64_t>& patch_size,
+AttendArguments<T> arguments_of(const AttendTensors& tensors, int64_t b, const std::vector<int64_t>& patch_size,
                                 double temperature) {
-  return {shape_of(index),      shape_of(value),    patch_of(patch_size),       value.size(1),
-          index.size(1),        T(temperature),     element<int64_t>(index, b), element<T>(score, b),
-          view_of<T>(value, b), element<T>(out, b), element<T>(log_mass, b)};
+  return {.query_shape = shape_of(tensors.index),
+          .key_shape = shape_of(tensors.value),
+          .patch = patch_of(patch_size),
+          .channels = tensors.value.size(1),
+          .neighbors = tensors.index.size(1),
+          .temperature = T(temperature),
+          .index = data_of<int64_t>(tensors.index, b),
+          .score = data_of<T>(tensors.score, b),
+          .value = view_of<T>(tensors.value, b),
+          .out = data_of<T>(tensors.out, b),
+          .log_mass = data_of<T>(tensors.log_mass, b)};
 }
 
-std::tuple<Tensor, Tensor> attend(const Tensor& index_, const Tensor& score_, const Tensor& value,
+std::tuple<Tensor, Tensor> attend(const Tensor& index, const Tensor& score, const Tensor& value,
                                   const std::vector<int64_t>& patch_size, double temperature) {
-  const Tensor index = contiguous(index_), score = contiguous(score_);
-  std::vector<int64_t> shape{index.size(0), value.size(1)};
-  for (int64_t axis = 2; axis < index.dim(); ++axis) shape.push_back(index.size(axis));
-  const Tensor out = new_empty(value, shape);
-  shape[1] = 2;
-  const Tensor log_mass = new_empty(score, shape);
-  for_type(value, [&](auto zero) {
+  const AttendTensors tensors = {.index = contiguous(index),
+                                 .score = contiguous(score),
+                                 .value = value,
+                                 .out = new_empty(value, sizes_on_grid_of(index, value.size(1))),
+                                 .log_mass = new_empty(score, sizes_on_grid_of(index, 2))};
+  with_type(value, [&](auto zero) {
     using T = decltype(zero);
-    for_batch(index.size(0), shape_of(index).count(), [&](int64_t b) {
-      kernels().of<T>().attend(arguments_of<T>(index, score, value, out, log_mass, b, patch_size, temperature));
-    });
+    for_batch(index.size(0), shape_of(index).count(),
+              [&](int64_t b) { kernels().of<T>().attend(arguments_of<T>(tensors, b, patch_size, temperature)); });
   });
-  return {out, log_mass};
+  return {tensors.out, tensors.log_mass};
 }
 
-std::tuple<Tensor, Tensor> attend_backward(const Tensor& grad, const Tensor& index_, const Tensor& score_,
-                                           const Tensor& value, const Tensor& out_, const Tensor& log_mass_,
+std::tuple<Tensor, Tensor> attend_backward(const Tensor& grad_out, const Tensor& index, const Tensor& score,
+                                           const Tensor& value, const Tensor& out, const Tensor& log_mass,
                                            const std::vector<int64_t>& patch_size, double temperature) {
-  const Tensor index = contiguous(index_), score = contiguous(score_);
-  const Tensor out = contiguous(out_), log_mass = contiguous(log_mass_);
+  const AttendTensors tensors = {.index = contiguous(index),
+                                 .score = contiguous(score),
+                                 .value = value,
+                                 .out = contiguous(out),
+                                 .log_mass = contiguous(log_mass)};
   const Tensor grad_score = new_empty(score, score.sizes()), grad_value = new_empty(value, value.sizes());
-  for_type(value, [&](auto zero) {
+  with_type(value, [&](auto zero) {
     using T = decltype(zero);
     for_batch(index.size(0), shape_of(index).count(), [&](int64_t b) {
-      kernels().of<T>().attend_gradient(
-          {arguments_of<T>(index, score, value, out, log_mass, b, patch_size, temperature), view_of<T>(grad, b),
-           element<T>(grad_score, b), element<T>(grad_value, b)});
+      kernels().of<T>().attend_gradient({.forward = arguments_of<T>(tensors, b, patch_size, temperature),
+                                         .grad_out = view_of<T>(grad_out, b),
+                                         .grad_score = data_of<T>(grad_score, b),
+                                         .grad_value = data_of<T>(grad_value, b)});
     });
   });
   return {grad_score, grad_value};

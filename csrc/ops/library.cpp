@@ -1,4 +1,4 @@
-// The ops' schemas, nothing else.
+// The schemas of all ops.
 
 #include <torch/csrc/stable/library.h>
 

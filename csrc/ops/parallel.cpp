@@ -1,4 +1,4 @@
-// Tasks on torch's own threads, so that torch.set_num_threads governs them.
+// Implements kernels/parallel.h with torch's threads, so that torch.set_num_threads applies.
 
 #include <algorithm>
 #include <atomic>
