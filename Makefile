@@ -17,7 +17,7 @@ PACKAGE_STAMP := $(VENV)/.package-installed
 BENCH_STAMP := $(VENV)/.bench-installed
 CHROMIUM := /usr/bin/chromium
 KERNEL := src/psal/_C.abi3.so
-SOURCES := $(wildcard csrc/*.cpp csrc/*.h)
+SOURCES := $(wildcard csrc/*/*.cpp csrc/*/*.h)
 SANITIZED := build/sanitize
 
 .DEFAULT_GOAL := help
@@ -45,11 +45,12 @@ test-all: lint sanitize $(CHROMIUM)  ## lint, all tests, and the kernel's tests 
 	$(SAY) "all tests"
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
 
-lint: $(KERNEL)  ## ruff and mypy
+lint: $(KERNEL)  ## ruff, mypy and clang-format
 	$(SAY) "lint and types"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(SOURCES)
 
 docs: $(PACKAGE_STAMP)  ## build the documentation into build/site
 	$(SAY) "documentation"

@@ -263,7 +263,7 @@ def test_one_job_a_session_and_a_queue_that_says_where_one_stands(open_page: Ope
     expect(third.message("upscale")).to_contain_text("queue: 1/1")
     third.screenshot("queue")
     second.button("reconstruct", "stop").click()
-    expect(third.message("upscale")).to_contain_text("Enlarged in")
+    expect(third.message("upscale")).to_contain_text("Done in")
     first.go_to("reconstruct")
     first.button("reconstruct", "stop").click()
     expect(first.message("reconstruct")).to_contain_text("Stopped")
