@@ -15,7 +15,7 @@ def test_padding_is_that_of_torch(padding_mode: str, mode: str) -> None:
     assert_same_bits(pad(x, (3, 7), padding_mode), expected)
 
 
-def test_reflection_goes_on_where_the_patch_is_larger_than_the_image() -> None:
+def test_reflection_repeats_where_the_patch_is_larger_than_the_image() -> None:
     x = torch.tensor([[[0.0, 1.0, 2.0]]])
     padded = pad(x, (11,), "reflect")
     assert padded.flatten().tolist() == [1, 0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 1]

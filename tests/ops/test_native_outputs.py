@@ -1,4 +1,4 @@
-"""Native scores, outputs and gradients against the reference's, from the same matches and under random cotangents."""
+"""Native scores, outputs and gradients against the reference, for the same matches and random cotangents."""
 
 from functools import partial
 from typing import Any
@@ -10,16 +10,14 @@ from support.tolerances import assert_all_close, assert_close
 
 import psal
 from psal import ops
-from psal.options import SearchOptions
+from psal.options import BACKENDS, SIMILARITIES, SearchOptions
 
-SIMILARITIES = ("l2", "dot", "cosine")
-BACKENDS = ("native", "reference")
 TYPES = (torch.float32, torch.float64)
 GRIDS = (((13, 9), (13, 9)), ((9, 7), (5, 11)), ((17,), (23,)), ((3, 5, 4), (4, 3, 5)))
 
 
-def with_left_out_queries(matches: psal.Matches) -> psal.Matches:
-    """The same matches with some queries masked."""
+def with_masked_queries(matches: psal.Matches) -> psal.Matches:
+    """Mask some queries of the matches."""
     batch, _, *sq = matches.index.shape
     mask = random_mask(batch, sq, seed=8)
     return psal.Matches(matches.index.where(mask, -1), matches.score.where(mask, -torch.inf))
@@ -50,7 +48,7 @@ def test_scores_and_their_gradients_agree(
 def test_attend_and_its_gradients_agree(
     dtype: torch.dtype, neighbors: int, sq: tuple[int, ...], sk: tuple[int, ...]
 ) -> None:
-    index, score = with_left_out_queries(random_matches(2, neighbors, sq, sk, dtype=dtype))
+    index, score = with_masked_queries(random_matches(2, neighbors, sq, sk, dtype=dtype))
     value = normal_map(2, 5, *sk, dtype=dtype, seed=3)
     active = index >= 0
     actual, expected = (
@@ -69,7 +67,7 @@ def test_attend_and_its_gradients_agree(
 def test_aggregate_and_its_gradients_agree(
     dtype: torch.dtype, patch_size: int, neighbors: int, sq: tuple[int, ...], sk: tuple[int, ...]
 ) -> None:
-    index, score = with_left_out_queries(random_matches(2, neighbors, sq, sk, dtype=dtype))
+    index, score = with_masked_queries(random_matches(2, neighbors, sq, sk, dtype=dtype))
     value = normal_map(2, 5, *sk, dtype=dtype, seed=3)
     sides = (patch_size,) * len(sq)
     active = index >= 0

@@ -1,11 +1,11 @@
-"""The oracle against code that is even plainer: torch's own padding and unfolding, and loops over pixels."""
+"""The reference against even simpler code: torch's own pad and unfold, and loops over pixels."""
 
 import itertools
 import math
 
 import pytest
 import torch
-from support.maps import dense_scores, gradients, normal_map, random_mask, random_matches, whole_map
+from support.maps import dense_scores, gradients, integer_map, normal_map, random_mask, random_matches
 from support.tolerances import assert_all_close, assert_close, assert_same_bits
 from torch import Tensor
 
@@ -27,7 +27,7 @@ def test_scores_are_those_of_unfolded_patches(similarity: str, patch_size: int) 
 
 
 def aggregate_by_loops(index: Tensor, score: Tensor, value: Tensor, side: int, temperature: float) -> Tensor:
-    """Aggregation of one image ``(1, Cv, H, W)`` as its definition says it, pixel by pixel."""
+    """Aggregate one image ``(1, Cv, H, W)`` pixel by pixel, following the definition."""
     neighbors, height, width = index.shape[1:]
     key_height, key_width = value.shape[2:]
     half = side // 2
@@ -65,7 +65,7 @@ def test_attention_is_a_softmax_over_the_neighbors() -> None:
 
 @pytest.mark.parametrize("neighbors", [1, 3])
 def test_a_callable_similarity_equals_the_named_one(neighbors: int) -> None:
-    query, key = whole_map(1, 2, 9, 7, seed=1), whole_map(1, 2, 8, 11, seed=2)
+    query, key = integer_map(1, 2, 9, 7, seed=1), integer_map(1, 2, 8, 11, seed=2)
 
     def distance(q: Tensor, k: Tensor) -> Tensor:
         return -(q - k).square().sum(-1)
@@ -99,7 +99,7 @@ def test_the_random_search_covers_the_map_and_ends_at_one_pixel() -> None:
 
 
 def test_no_two_draws_share_a_random_stream() -> None:
-    """Guards against draws that repeat each other: streams 0 to k belong to the start."""
+    """Guards against correlated draws; streams 0 to k belong to the random keys."""
     sk, neighbors, iterations = (5, 12), 3, 4
     streams = [
         reference.draw_stream(neighbors, iteration, draw, axis, sk)
@@ -119,8 +119,8 @@ def test_the_start_spreads_over_all_keys() -> None:
     assert math.isclose(counts.max(), 600, rel_tol=0.2)
 
 
-def test_values_outside_the_key_s_grid_do_not_come_in() -> None:
-    """Guards against 0 · NaN: a neighbour that drops out is looked up at the nearest pixel inside."""
+def test_values_outside_the_grid_do_not_contribute() -> None:
+    """Guards against 0 · NaN: a position outside the grid reads the nearest pixel inside, with weight 0."""
     value = normal_map(1, 1, 5, 6)
     value[..., 0, 0] = math.nan
     matches = psal.patch_match(value.nan_to_num(), value.nan_to_num(), patch_size=3, neighbors=1, seed=0)
