@@ -17,12 +17,12 @@ PACKAGE_STAMP := $(VENV)/.package-installed
 BENCH_STAMP := $(VENV)/.bench-installed
 CHROMIUM := /usr/bin/chromium
 KERNEL := src/psal/_C.abi3.so
-SOURCES := $(wildcard csrc/*.cpp csrc/*.h)
+SOURCES := $(wildcard csrc/*/*.cpp csrc/*/*.h)
 SANITIZED := build/sanitize
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-app test-all lint bench sanitize clean
+.PHONY: help install demo test test-app test-all lint docs docs-serve bench sanitize clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -45,11 +45,19 @@ test-all: lint sanitize $(CHROMIUM)  ## lint, all tests, and the kernel's tests 
 	$(SAY) "all tests"
 	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
 
-lint: $(KERNEL)  ## ruff and mypy
+lint: $(KERNEL)  ## ruff, mypy and clang-format
 	$(SAY) "lint and types"
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(SOURCES)
+
+docs: $(PACKAGE_STAMP)  ## build the documentation into build/site
+	$(SAY) "documentation"
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+docs-serve: $(PACKAGE_STAMP)  ## show the documentation at http://127.0.0.1:8000, and follow changes
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 bench: $(KERNEL) $(BENCH_STAMP)  ## measure the layer and the edits on real pictures: make bench DATA=folder
 	$(SAY) "benchmark of the layer"

@@ -17,8 +17,8 @@ setup(
     ext_modules=[
         CppExtension(
             "psal._C",
-            sorted(str(path) for path in Path("csrc").glob("*.cpp")),
-            depends=sorted(str(path) for path in Path("csrc").glob("*.h")),
+            sorted(str(path) for path in Path("csrc").rglob("*.cpp")),
+            depends=sorted(str(path) for path in Path("csrc").rglob("*.h")),
             define_macros=DEFINES,
             extra_compile_args=COMPILE + sanitize,
             extra_link_args=sanitize,

@@ -49,8 +49,8 @@ def client(server: Server) -> Iterator[Client]:
     [
         ("letter.png", b"Dear all", "is damaged, or not a picture: give a PNG"),
         ("drawing.svg", SVG, "is damaged, or not a picture: give a PNG"),
-        ("bomb.png", png_of_zeros(30_000, 30_000), "has 900 megapixels, of which at most 40 can be used"),
-        ("wide.png", png_of_zeros(2**31 - 1, 1)[:60], "has 2147 megapixels, of which at most 40 can be used"),
+        ("bomb.png", png_of_zeros(30_000, 30_000), "has 900 megapixels, but at most 40 can be used"),
+        ("wide.png", png_of_zeros(2**31 - 1, 1)[:60], "has 2147 megapixels, but at most 40 can be used"),
         ("empty.jpg", b"", "is empty"),
     ],
     ids=["text", "svg", "bomb", "header", "empty"],
@@ -263,7 +263,7 @@ def test_one_job_a_session_and_a_queue_that_says_where_one_stands(open_page: Ope
     expect(third.message("upscale")).to_contain_text("queue: 1/1")
     third.screenshot("queue")
     second.button("reconstruct", "stop").click()
-    expect(third.message("upscale")).to_contain_text("Enlarged in")
+    expect(third.message("upscale")).to_contain_text("Done in")
     first.go_to("reconstruct")
     first.button("reconstruct", "stop").click()
     expect(first.message("reconstruct")).to_contain_text("Stopped")

@@ -63,7 +63,7 @@ def test_filling_again_takes_another_seed_and_painting_goes_on_on_the_result(
     assert page.seed("inpaint") == 1
     second = pixels_of(saved(page, "result", tmp_path))
     assert (first != second).any()
-    page.run("inpaint", "Paint on", "go-on")
+    page.run("inpaint", "ready to paint on", "go-on")
     page.wait_for_canvas()
     assert page.painted_pixels() == 0
     page.stroke((0.7, 0.7), (0.8, 0.7))

@@ -1,5 +1,7 @@
 """Filling holes: what is known stays, what is filled follows the rest of the picture."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -10,7 +12,8 @@ from torch import Tensor
 
 import psal
 from psal.editing.atlas import make_atlas
-from psal.editing.poisson import solve_poisson
+from psal.editing.poisson_solver import solve_poisson
+from psal.io.metadata import Metadata
 
 
 def waves(height: int, width: int) -> Tensor:
@@ -137,6 +140,17 @@ def test_pillow_in_pillow_out() -> None:
     filled = psal.inpaint(image, mask, seed=0)
     assert isinstance(filled, Image.Image)
     assert (filled.size, filled.mode) == (image.size, "RGB")
+
+
+def test_a_path_gives_a_photo_with_16_bits_and_metadata(tmp_path: Path) -> None:
+    pixels = np.random.default_rng(0).integers(0, 65536, (40, 50, 3), dtype=np.uint16)
+    hole = hole_at(40, 50, (10, 20, 15, 30)).numpy()
+    psal.Photo(pixels, Metadata(xmp=b"<x/>")).save(tmp_path / "photo.tif")
+    filled = psal.inpaint(tmp_path / "photo.tif", hole, seed=0)
+    assert isinstance(filled, psal.Photo)
+    assert (filled.depth, filled.format, filled.metadata.xmp) == (16, "TIFF", b"<x/>")
+    np.testing.assert_array_equal(filled.pixels[~hole], pixels[~hole])
+    assert np.array_equal(filled, psal.inpaint(psal.Photo.open(tmp_path / "photo.tif"), hole, seed=0))
 
 
 def test_no_hole_gives_a_copy() -> None:

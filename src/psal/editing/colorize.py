@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from scipy import ndimage
 from torch import Tensor
 
 from psal.checks import check_word
@@ -206,12 +207,8 @@ def _describe(luma: Tensor) -> Tensor:
 
 
 def _blur(x: Tensor) -> Tensor:
-    """A map ``[1, H, W]`` convolved with a Gaussian; beyond the border it goes on as it is there."""
-    radius = round(3 * SURROUNDINGS)
-    weights = torch.exp(-(torch.arange(-radius, radius + 1) ** 2) / (2 * SURROUNDINGS**2))
-    weights = weights / weights.sum()
-    x = F.pad(x[None], (radius,) * 4, mode="replicate")
-    return F.conv2d(F.conv2d(x, weights.view(1, 1, 1, -1)), weights.view(1, 1, -1, 1))[0]
+    """Gaussian blur of a map ``[1, H, W]``."""
+    return torch.from_numpy(ndimage.gaussian_filter(x[0].numpy(), SURROUNDINGS, truncate=3, mode="nearest"))[None]
 
 
 def _grid(x: Tensor) -> Tensor:

@@ -72,14 +72,13 @@ def depth_of(hole: Tensor) -> Tensor:
 
 def box_of(mask: Tensor) -> tuple[slice, slice]:
     """Rows and columns that hold all of a mask ``[H, W]``, which is not empty."""
-    rows, columns = (torch.nonzero(mask.any(axis))[:, 0] for axis in (1, 0))
-    return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
+    rows, columns = ndimage.find_objects(mask.to(torch.uint8).numpy())[0]
+    return rows, columns
 
 
 def touches_hole(hole: Tensor) -> Tensor:
     """Where a patch holds a pixel of the hole, ``[H, W]``."""
-    rows = F.max_pool2d(hole[None, None].float(), (1, PATCH), 1, (0, REACH))
-    return F.max_pool2d(rows, (PATCH, 1), 1, (REACH, 0))[0, 0] > 0
+    return torch.from_numpy(ndimage.maximum_filter(hole.numpy(), PATCH, mode="constant", cval=False))
 
 
 def open_keys(touched: Tensor) -> Tensor:
@@ -132,8 +131,7 @@ def vote(filling: Filling, into: Tensor) -> Filling:
 
 def peel(filling: Filling, seed: int) -> Filling:
     """Fill what no patch votes for yet, ring by ring from the border inwards; only what is known or filled counts."""
-    voted = F.max_pool2d((filling.index >= 0)[None].float(), PATCH, 1, REACH)[0] > 0
-    empty = filling.hole & ~voted
+    empty = filling.hole & ~touches_hole(filling.index >= 0)  # out of reach of every matched patch
     if not empty.any():
         return filling
     in_picture = torch.zeros_like(filling.open)
@@ -265,15 +263,11 @@ def _closest_of_a_sample(filling: Filling, weight: Tensor, queries: Tensor, seed
 
 def _patches(x: Tensor, centres: Tensor) -> Tensor:
     """Patches of ``[C, H, W]`` around flat positions, ``[n, C · p²]``."""
-    width = x.shape[2]
-    padded = F.pad(x[None], (REACH,) * 4, mode="replicate")[0].flatten(1)
-    start = centres // width * (width + 2 * REACH) + centres % width
-    offsets = torch.arange(PATCH)[:, None] * (width + 2 * REACH) + torch.arange(PATCH)
-    return padded[:, start[:, None] + offsets.flatten()].movedim(0, 1).flatten(1)
+    padded = F.pad(x[None], (REACH,) * 4, mode="replicate")[0]
+    patches = padded.unfold(1, PATCH, 1).unfold(2, PATCH, 1)  # [C, H, W, p, p], a view
+    return patches[:, centres // x.shape[2], centres % x.shape[2]].movedim(0, 1).flatten(1)
 
 
 def _patch_sum(x: Tensor) -> Tensor:
     """Sum over each pixel's patch, ``[h, w]``."""
-    padded = F.pad(x[None, None], (REACH,) * 4, mode="replicate")
-    rows = F.avg_pool2d(padded, (1, PATCH), 1, divisor_override=1)
-    return F.avg_pool2d(rows, (PATCH, 1), 1, divisor_override=1)[0, 0]
+    return PATCH**2 * torch.from_numpy(ndimage.uniform_filter(x.numpy(), PATCH, mode="nearest"))

@@ -26,12 +26,8 @@ def resize(x: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def halve(x: Tensor) -> Tensor:
-    """Means of 2 × 2 pixels of a map ``[C, H, W]``; an odd last row or column is repeated."""
-    height, width = x.shape[1:]
-    if height % 2 or width % 2:
-        x = F.pad(x[None], (0, width % 2, 0, height % 2), mode="replicate")[0]
-    rows = x[:, ::2] + x[:, 1::2]
-    return (rows[:, :, ::2] + rows[:, :, 1::2]) / 4
+    """Means of 2 × 2 pixels of a map ``[C, H, W]``; windows that stick out of an odd side average what they cover."""
+    return F.avg_pool2d(x[None], 2, ceil_mode=True)[0]
 
 
 def back_project(large: Tensor, small: Tensor, *, rounds: int = BACK_PROJECTIONS, clamp: bool = False) -> Tensor:

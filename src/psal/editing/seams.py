@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from psal.editing.atlas import Atlas
-from psal.editing.poisson import divergence, solve_poisson
+from psal.editing.poisson_solver import divergence, solve_poisson
 
 FADING = 64  # pixels over which colours are bent: in larger holes the gradients of many seams would add up to a drift
 

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import ExifTags, Image, UnidentifiedImageError
+from PIL import Image, UnidentifiedImageError
 
-from psal.io import sixteen_bit
+from psal.io import png, tiff
 from psal.io.formats import READ_FORMATS
-from psal.io.metadata import Metadata, upright_exif
+from psal.io.metadata import Metadata, orientation, read_metadata
 
 CONVERTED_MODES = {"1": "L", "PA": "RGBA", "RGBX": "RGB", "RGBa": "RGBA", "La": "LA"}
 TRANSPARENT_MODES = {"L": "LA", "1": "LA", "RGB": "RGBA", "P": "RGBA"}
@@ -52,8 +52,8 @@ def decode(content: bytes, name: str, max_pixels: int) -> tuple[NDArray[Any], Me
             image = Image.open(io.BytesIO(content), formats=READ_FORMATS)
             return _decode(image, content, name, max_pixels)
     except UnidentifiedImageError:
-        if number_type := sixteen_bit.tiff_number_type(content):
-            raise ValueError(f"{name} has {number_type} pixels: {OTHER_DEPTH}") from None
+        if dtype := tiff.unsupported_dtype(content):
+            raise ValueError(f"{name} has {dtype} pixels: {OTHER_DEPTH}") from None
         problem = "is empty" if not content else "is damaged, or not a picture"
         raise ValueError(f"{name} {problem}: give a PNG, JPEG, TIFF, WebP, BMP or GIF file") from None
     except _UnusableError as error:
@@ -91,22 +91,19 @@ def _decode(image: Image.Image, content: bytes, name: str, max_pixels: int) -> t
             f"{max_pixels / 1e6:.0f} can be used: make it smaller"
         )
     _check_frames(image, name)
-    try:
-        pixels = sixteen_bit.decode(image, content)
-    except sixteen_bit.UnknownLayoutError as error:
-        raise _UnusableError(f"{name} {error}") from error
-    if pixels is None:
-        pixels = pillow_pixels(image, name)
-    exif = image.getexif()
-    orientation = exif.get(ExifTags.Base.Orientation, 1)
-    dpi = image.info.get("dpi")
-    metadata = Metadata(
-        exif=upright_exif(exif),
-        icc_profile=image.info.get("icc_profile"),
-        dpi=(float(dpi[0]), float(dpi[1])) if dpi and dpi[0] > 0 and dpi[1] > 0 else None,
-    )
-    kind = "JPEG" if image.format == "MPO" else str(image.format)
-    return _upright(pixels, orientation), metadata, kind
+    pixels = _upright(_decode_pixels(image, content, name), orientation(image))
+    return pixels, read_metadata(image), "JPEG" if image.format == "MPO" else str(image.format)
+
+
+def _decode_pixels(image: Image.Image, content: bytes, name: str) -> NDArray[Any]:
+    if image.format == "PNG" and png.has_16_bits(content):
+        return png.decode_16_bit_png(content)
+    if image.format == "TIFF" and tiff.bits_per_channel(image) == 16:
+        try:
+            return tiff.decode_16_bit_tiff(content)
+        except tiff.UnknownLayoutError as error:
+            raise _UnusableError(f"{name} {error}") from error
+    return pillow_pixels(image, name)
 
 
 def _check_frames(image: Image.Image, name: str) -> None:

@@ -26,7 +26,7 @@ class Photo:
 
     Args:
         pixels: ``(H, W)`` or ``(H, W, C)``, uint8 or uint16, upright; C is 2 (gray and alpha), 3 (RGB) or 4 (RGBA).
-        metadata: EXIF, color profile, XMP and resolution.
+        metadata: EXIF, XMP, IPTC, color profile and resolution.
         format: name of the format of the file, such as ``"JPEG"``; None if there is no file.
 
     Raises:

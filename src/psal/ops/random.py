@@ -1,4 +1,4 @@
-"""Counter-based random numbers: the twin of csrc/random.h.
+"""Counter-based random numbers: the twin of csrc/kernels/random-inl.h.
 
 A number depends on the seed, a stream and a counter alone, so every device and thread count draws the same ones.
 """

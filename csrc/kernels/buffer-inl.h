@@ -1,0 +1,57 @@
+// Scratch memory of the kernels.
+
+#if defined(PSAL_KERNELS_BUFFER_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_BUFFER_INL_H_
+#undef PSAL_KERNELS_BUFFER_INL_H_
+#else
+#define PSAL_KERNELS_BUFFER_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "../simd/target.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
+// An uninitialized array, aligned to cache lines. At least one whole vector may be read at or after its last element:
+// the last 64 allocated bytes are padding and zero.
+template <typename T>
+class Buffer {
+ public:
+  Buffer() = default;
+  explicit Buffer(int64_t size) : size_(size) {
+    const int64_t bytes = (size * int64_t(sizeof(T)) + 127) / 64 * 64;
+    data_ = static_cast<T*>(std::aligned_alloc(64, bytes));
+    if (!data_) throw std::runtime_error("psal: not enough memory for " + std::to_string(bytes) + " bytes");
+    __builtin_memset(reinterpret_cast<char*>(data_) + bytes - 64, 0, 64);
+  }
+  Buffer(int64_t size, T fill) : Buffer(size) { std::fill_n(data_, size, fill); }
+  Buffer(Buffer&& other) noexcept : data_(other.data_), size_(other.size_) { other.data_ = nullptr; }
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~Buffer() { std::free(data_); }
+  T* get() { return data_; }
+  const T* get() const { return data_; }
+  T& operator[](int64_t i) { return data_[i]; }
+  const T& operator[](int64_t i) const { return data_[i]; }
+  int64_t size() const { return size_; }
+  void release() { Buffer released(std::move(*this)); }
+
+ private:
+  T* data_ = nullptr;
+  int64_t size_ = 0;
+};
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

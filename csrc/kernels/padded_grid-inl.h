@@ -1,0 +1,72 @@
+// Indices of a grid with a border around it.
+//
+// An `index` counts the pixels of the user's grid, row by row; a `padded_index` those of the grid with its border.
+
+#if defined(PSAL_KERNELS_PADDED_GRID_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_PADDED_GRID_INL_H_
+#undef PSAL_KERNELS_PADDED_GRID_INL_H_
+#else
+#define PSAL_KERNELS_PADDED_GRID_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+
+#include "../simd/target.h"
+#include "arguments.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
+// The coordinate whose value padding repeats at `coordinate`, which may be outside of the grid; −1 for a zero.
+inline int64_t padding_source(int64_t coordinate, int64_t size, Padding padding) {
+  if (coordinate >= 0 && coordinate < size) return coordinate;
+  if (padding == Padding::replicate) return coordinate < 0 ? 0 : size - 1;
+  if (padding == Padding::zeros) return -1;
+  const int64_t period = std::max<int64_t>(2 * (size - 1), 1);
+  coordinate = ((coordinate % period) + period) % period;
+  return std::min(std::min(coordinate, period - coordinate), size - 1);
+}
+
+struct PaddedGrid {
+  PaddedGrid() = default;
+  PaddedGrid(const Shape& inner, const Border& border_) : shape(inner), border(border_) {
+    for (int axis = 0; axis < kAxes; ++axis) padded.size[axis] = inner.size[axis] + 2 * border[axis];
+    stride[2] = 1;
+    stride[1] = padded.size[2];
+    stride[0] = padded.size[2] * padded.size[1];
+    origin = border[0] * stride[0] + border[1] * stride[1] + border[2];
+  }
+
+  int64_t padded_index(int64_t index) const {
+    const int64_t row = index / shape.size[2];
+    return row_start(row) + index - row * shape.size[2];
+  }
+
+  // Padded index of the first pixel of a row of the inner grid; rows of all slices are counted through.
+  int64_t row_start(int64_t row) const {
+    return origin + (row / shape.size[1]) * stride[0] + (row % shape.size[1]) * stride[1];
+  }
+
+  // Coordinates in the inner grid; negative or too large in the border.
+  Coordinates coordinates(int64_t padded_index) const {  // divisions are slow: 32 bits, and no more than needed
+    const uint32_t row = uint32_t(padded_index) / uint32_t(padded.size[2]);
+    const uint32_t z = padded.size[0] == 1 ? 0 : row / uint32_t(padded.size[1]);
+    return {{z - border[0], row - z * padded.size[1] - border[1], padded_index - row * padded.size[2] - border[2]}};
+  }
+
+  int64_t index(int64_t padded_index) const {
+    const Coordinates at = coordinates(padded_index);
+    return (at[0] * shape.size[1] + at[1]) * shape.size[2] + at[2];
+  }
+
+  Shape shape, padded;    // without and with the border
+  Border border;          // pixels on either side
+  int64_t stride[kAxes];  // of padded indices
+  int64_t origin;         // padded index of the inner grid's first pixel
+};
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

@@ -1,0 +1,137 @@
+// Sums over the values of two patches: Σ (q − k)² for "l2", −Σ q k for "dot" and "cosine".
+
+#if defined(PSAL_KERNELS_PATCH_SUM_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_PATCH_SUM_INL_H_
+#undef PSAL_KERNELS_PATCH_SUM_INL_H_
+#else
+#define PSAL_KERNELS_PATCH_SUM_INL_H_
+#endif
+
+#include <cstdint>
+#include <limits>
+#include <utility>
+
+#include "../simd/lanes-inl.h"
+#include "../simd/target.h"
+#include "arguments.h"
+#include "buffer-inl.h"
+#include "padded_grid-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
+// The contiguous runs of values that make up a box of pixels, the same in two maps: a patch, or one face of it.
+struct Runs {
+  int64_t count = 0;
+  int64_t vectors = 0;  // whole vectors per run
+  int64_t tail = 0;     // values of a run after them
+  Buffer<int64_t>
+      offsets;  // of run i, relative to the box's first value: in the query's map at 2 i, the key's at 2 i + 1
+
+  int64_t total_vectors() const { return count * (vectors + (tail > 0)); }
+};
+
+template <typename T>
+Runs box_runs(const int64_t (&size)[kAxes], int64_t channels, const PaddedGrid& query, const PaddedGrid& key) {
+  Runs runs;
+  runs.count = size[0] * size[1];
+  runs.vectors = size[2] * channels / kWidth<T>;
+  runs.tail = size[2] * channels % kWidth<T>;
+  runs.offsets = Buffer<int64_t>(2 * runs.count);
+  for (int64_t i = 0; i < runs.count; ++i) {
+    const int64_t z = i / size[1], y = i % size[1];
+    runs.offsets[2 * i] = (z * query.stride[0] + y * query.stride[1]) * channels;
+    runs.offsets[2 * i + 1] = (z * key.stride[0] + y * key.stride[1]) * channels;
+  }
+  return runs;
+}
+
+template <Similarity S, typename T>
+inline Lanes<T> add_pair(Lanes<T> total, Lanes<T> q, Lanes<T> k) {
+  if constexpr (S == Similarity::l2) {
+    const Lanes<T> d = q - k;
+    return total + d * d;
+  } else {
+    return total - q * k;
+  }
+}
+
+// `Vectors` is runs.vectors where that is known at compile time, otherwise 0. There are four accumulators because each
+// addition has to wait for the one before it into the same accumulator; additions into different ones overlap.
+template <Similarity S, bool Bounded, int Vectors, typename T>
+inline T sum_runs_of(const T* query, const T* key, const Runs& runs, T limit) {
+  constexpr int w = kWidth<T>;
+  const int64_t vectors = Vectors ? Vectors : runs.vectors;
+  const Bits<T> tail = first_lanes<T>(runs.tail);
+  const int64_t* offset = runs.offsets.get();
+  Lanes<T> total[4] = {};
+  for (int64_t run = 0; run < runs.count; ++run, offset += 2) {
+    const T* q = query + offset[0];
+    const T* k = key + offset[1];
+    if constexpr (Vectors > 0) {
+      for (int i = 0; i < Vectors; ++i) total[i % 4] = add_pair<S, T>(total[i % 4], load(q + i * w), load(k + i * w));
+    } else {
+      for (int64_t i = 0; i < vectors; ++i) total[0] = add_pair<S, T>(total[0], load(q + i * w), load(k + i * w));
+    }
+    if (runs.tail)
+      total[3] =
+          add_pair<S, T>(total[3], masked<T>(load(q + vectors * w), tail), masked<T>(load(k + vectors * w), tail));
+    if constexpr (Bounded && S == Similarity::l2) {
+      if ((run & (run + 1)) == 0 &&  // after 1, 2, 4, … runs: most candidates are ruled out by the first one
+          sum<T>((total[0] + total[1]) + (total[2] + total[3])) >= limit)
+        return std::numeric_limits<T>::infinity();
+    }
+    if constexpr (Vectors == 1) std::swap(total[0], total[1]);  // one vector per run: alternate accumulators
+  }
+  return sum<T>((total[0] + total[1]) + (total[2] + total[3]));
+}
+
+// The sum over all runs. If `Bounded`, it may return infinity as soon as the sum reaches `limit`.
+template <Similarity S, bool Bounded, typename T>
+inline T sum_runs(const T* query, const T* key, const Runs& runs, T limit) {
+  switch (runs.vectors) {  // float32: patches of 3, 5, 7 with 16 channels; 1: a column of those, or 3 channels
+    case 1: return sum_runs_of<S, Bounded, 1>(query, key, runs, limit);
+    case 3: return sum_runs_of<S, Bounded, 3>(query, key, runs, limit);
+    case 5: return sum_runs_of<S, Bounded, 5>(query, key, runs, limit);
+    case 7: return sum_runs_of<S, Bounded, 7>(query, key, runs, limit);
+    default: return sum_runs_of<S, Bounded, 0>(query, key, runs, limit);
+  }
+}
+
+template <Similarity S, int Vectors, typename T>
+inline T face_change_of(const T* query, const T* key, const T* old_query, const T* old_key, const Runs& runs) {
+  constexpr int w = kWidth<T>;
+  const int64_t vectors = Vectors ? Vectors : runs.vectors;
+  const int64_t* offset = runs.offsets.get();
+  Lanes<T> entering[2] = {}, leaving[2] = {};  // two accumulators each, so that additions overlap
+  for (int64_t run = 0; run < runs.count; ++run, offset += 2) {
+    const T *q = query + offset[0], *k = key + offset[1], *p = old_query + offset[0], *o = old_key + offset[1];
+    for (int64_t i = 0; i < vectors; ++i) {
+      entering[i % 2] = add_pair<S, T>(entering[i % 2], load(q + i * w), load(k + i * w));
+      leaving[i % 2] = add_pair<S, T>(leaving[i % 2], load(p + i * w), load(o + i * w));
+    }
+    if (runs.tail) {
+      const Bits<T> tail = first_lanes<T>(runs.tail);
+      const auto part = [&](const T* from) { return masked<T>(load(from + vectors * w), tail); };
+      entering[0] = add_pair<S, T>(entering[0], part(q), part(k));
+      leaving[0] = add_pair<S, T>(leaving[0], part(p), part(o));
+    }
+    if constexpr (Vectors == 1) std::swap(entering[0], entering[1]), std::swap(leaving[0], leaving[1]);
+  }
+  return sum<T>((entering[0] - leaving[0]) + (entering[1] - leaving[1]));
+}
+
+// The sum over one pair of faces minus that over another: what a patch's sum changes by when it moves by one pixel.
+template <Similarity S, typename T>
+inline T face_change(const T* query, const T* key, const T* old_query, const T* old_key, const Runs& runs) {
+  switch (runs.vectors) {
+    case 1: return face_change_of<S, 1>(query, key, old_query, old_key, runs);
+    case 7: return face_change_of<S, 7>(query, key, old_query, old_key, runs);
+    default: return face_change_of<S, 0>(query, key, old_query, old_key, runs);
+  }
+}
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

@@ -1,0 +1,178 @@
+// First candidates of every query, from a tree over the keys' descriptors.
+
+#if defined(PSAL_KERNELS_TREE_SEEDS_INL_H_) == defined(PSAL_TARGET_TOGGLE)
+#ifdef PSAL_KERNELS_TREE_SEEDS_INL_H_
+#undef PSAL_KERNELS_TREE_SEEDS_INL_H_
+#else
+#define PSAL_KERNELS_TREE_SEEDS_INL_H_
+#endif
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+
+#include "../simd/target.h"
+#include "arguments.h"
+#include "best_k-inl.h"
+#include "buffer-inl.h"
+#include "comparison-inl.h"
+#include "descriptor-inl.h"
+#include "padded_map-inl.h"
+#include "parallel-inl.h"
+#include "tree-inl.h"
+#include "tuning.h"
+#include "valid_keys-inl.h"
+
+PSAL_BEGIN_TARGET
+namespace psal::PSAL_TARGET {
+
+template <typename T>
+class TreeSeeds {
+ public:
+  TreeSeeds(const PaddedMap<T>& key, const Problem<T>& problem, const ValidKeys& keys, int64_t neighbors)
+      : TreeSeeds(key, problem, keys, neighbors, norms(key, problem)) {}
+
+  // What a Reader needs of the query's map besides its values.
+  Buffer<T> inverse_norms_for(const PaddedMap<T>& query) const { return norms(query, problem_); }
+
+  // Finds candidates for the queries of one chunk, in order: start() a query, scan further leaves, finish().
+  class Reader {
+   public:
+    Reader(const TreeSeeds& seeds, const PaddedMap<T>& query, const Buffer<T>& query_norms, int64_t chunk_begin,
+           int64_t chunk_end)
+        : seeds_(seeds),
+          query_(query),
+          query_norms_(query_norms),
+          chunk_begin_(chunk_begin),
+          chunk_end_(chunk_end),
+          found_(1, seeds.neighbors_) {}
+
+    // Finds keys with a descriptor distance below `bound`: the k closest of the leaves that are scanned. With an
+    // infinite bound, finish() scans until there are k.
+    void start(int64_t query, float bound) {
+      const int64_t width = query_.grid.shape.size[2], row = query / width;
+      if (row != row_) {
+        row_ = row;
+        first_ = std::max(chunk_begin_ - row * width, int64_t(0));
+        count_ = std::min(chunk_end_ - row * width, width) - first_;
+        describe_row(row);
+      }
+      const int64_t x = query - row * width - first_;
+      for (int d = 0; d < kDescriptor; ++d) q_[d] = descriptors_[x * kDescriptor + d];
+      best_ = found_.emptied(0);
+      scanned_ = 0;
+      bound_ = bound;
+      scan(leaf_[x]);
+    }
+
+    // The leaf of a key that a predecessor's match leads to; none if that is not a valid key.
+    void scan_leaf_of(int32_t key) {
+      if (seeds_.leaf_of_key_[key] >= 0) scan(seeds_.leaf_of_key_[key]);
+    }
+
+    // Calls take(key, distance) for the keys found, closest first.
+    template <typename Take>
+    void finish(const Take& take) {
+      const int64_t home = scanned_leaf_[0], leaves = seeds_.tree_.leaves();
+      if (bound_ == std::numeric_limits<float>::infinity())
+        for (int64_t next = 1; !best_.full() && next < leaves; ++next) scan((home + next) % leaves);
+      for (int64_t i = 0; i < best_.size; ++i) take(best_.keys[i], best_.costs[i]);
+    }
+
+   private:
+    // Descriptors and leaves of a whole row at once: each descent of the tree is a chain of dependent loads, but those
+    // of different pixels overlap.
+    void describe_row(int64_t row) {
+      const int64_t pitched = pitch(count_);
+      if (!descriptors_.size()) {
+        planes_ = Buffer<float>(kDescriptor * pitched);
+        descriptors_ = Buffer<float>(kDescriptor * count_);
+        leaf_ = Buffer<int32_t>(count_);
+      }
+      seeds_.descriptors_.row({.map = query_, .inverse_norm = query_norms_, .is_key = false},
+                              {.row = row, .begin = first_, .end = first_ + count_}, scratch_, planes_.get());
+      for (int64_t x = 0; x < count_; ++x)
+        for (int d = 0; d < kDescriptor; ++d) descriptors_[x * kDescriptor + d] = planes_[d * pitched + x];
+      for (int64_t x = 0; x < count_; ++x)
+        leaf_[x] = int32_t(seeds_.tree_.leaf_of(descriptors_.get() + x * kDescriptor));
+    }
+
+    void scan(int64_t leaf) {
+      for (int64_t i = 0; i < std::min(scanned_, kRemembered); ++i)
+        if (scanned_leaf_[i] == leaf) return;
+      if (scanned_ < kRemembered) scanned_leaf_[scanned_] = leaf;
+      ++scanned_;
+      const auto limit = [&] { return best_.full() ? best_.worst() : bound_; };
+      seeds_.tree_.scan(leaf, q_, limit, [&](int32_t key, float distance) { best_.push(key, distance); });
+    }
+
+    static constexpr int64_t kRemembered = 1 + kAxes;  // the query's own leaf, and one per predecessor
+
+    const TreeSeeds& seeds_;
+    const PaddedMap<T>& query_;
+    const Buffer<T>& query_norms_;
+    const int64_t chunk_begin_, chunk_end_;
+    typename Descriptors<T>::Scratch scratch_;
+    int64_t row_ = -1, first_ = 0, count_ = 0;  // pixels [first, first + count) of this row have descriptors
+    Buffer<float> planes_, descriptors_;        // of them: [descriptor][pixel], [pixel][descriptor]
+    Buffer<int32_t> leaf_;                      // of them
+    float bound_ = 0, q_[kDescriptor];          // of the current query
+    int64_t scanned_ = 0, scanned_leaf_[kRemembered];
+    NeighborField<float> found_;
+    BestK<float> best_ = {};
+  };
+
+ private:
+  TreeSeeds(const PaddedMap<T>& key, const Problem<T>& problem, const ValidKeys& keys, int64_t neighbors,
+            const Buffer<T>& key_norms)
+      : problem_(problem),
+        neighbors_(neighbors),
+        descriptors_(key, problem.patch, problem.similarity, key_norms),
+        tree_(describe(key, key_norms, keys), keys.padded_indices, keys.count),
+        leaf_of_key_(key.grid.padded.count(), -1) {
+    tree_.for_each_key([&](int32_t key, int64_t leaf) { leaf_of_key_[key] = int32_t(leaf); });
+  }
+
+  static Buffer<T> norms(const PaddedMap<T>& map, const Problem<T>& problem) {
+    return problem.similarity == Similarity::l2 ? Buffer<T>() : inverse_norms(map, problem.patch);
+  }
+
+  // Descriptors of the valid keys, [count][kDescriptor].
+  Buffer<float> describe(const PaddedMap<T>& key, const Buffer<T>& key_norms, const ValidKeys& keys) const {
+    const int64_t width = key.grid.shape.size[2], rows = key.grid.shape.rows();
+    Buffer<int64_t> first(rows + 1);  // of a row, among the valid keys
+    first[0] = 0;
+    for (int64_t row = 0; row < rows; ++row) {
+      const uint8_t* is_valid = keys.is_valid.get() + key.grid.row_start(row);
+      first[row + 1] = first[row] + std::accumulate(is_valid, is_valid + width, int64_t(0));
+    }
+    Buffer<float> all(keys.count * kDescriptor);
+    for_ranges(rows, kDescriptorRowsPerTask, [&](int64_t begin, int64_t end) {
+      typename Descriptors<T>::Scratch scratch;
+      Buffer<float> planes(kDescriptor * pitch(width));
+      for (int64_t row = begin; row < end; ++row) {
+        descriptors_.row({.map = key, .inverse_norm = key_norms, .is_key = true},
+                         {.row = row, .begin = 0, .end = width}, scratch, planes.get());
+        const uint8_t* is_valid = keys.is_valid.get() + key.grid.row_start(row);
+        float* to = all.get() + first[row] * kDescriptor;
+        for (int64_t x = 0; x < width; ++x) {
+          if (!is_valid[x]) continue;
+          for (int d = 0; d < kDescriptor; ++d) *to++ = planes[d * pitch(width) + x];
+        }
+      }
+    });
+    return all;
+  }
+
+  const Problem<T>& problem_;
+  const int64_t neighbors_;
+  const Descriptors<T> descriptors_;
+  const Tree tree_;
+  Buffer<int32_t> leaf_of_key_;  // by padded index; −1 where there is no valid key
+};
+
+}  // namespace psal::PSAL_TARGET
+PSAL_END_TARGET
+
+#endif  // per-target include guard

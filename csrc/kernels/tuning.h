@@ -1,0 +1,47 @@
+// Constants that trade speed against quality or memory. benchmarks/constants.py builds the kernels with each of them
+// changed and measures time and quality against these values; results/constants.json has the outcome.
+
+#ifndef PSAL_KERNELS_TUNING_H_
+#define PSAL_KERNELS_TUNING_H_
+
+#include <cstdint>
+
+namespace psal {
+
+// Descriptors (kernels/descriptor-inl.h).
+constexpr int kPcaIterations = 12;           // of the orthogonal iteration
+constexpr int64_t kMinChannelSamples = 128;  // pixels from which the principal channels are computed
+constexpr int64_t kMaxChannelSamples = 2048;
+constexpr int64_t kComponentSamples = 1536;          // patches from which the principal components are computed
+constexpr int64_t kMinDescriptorChannels = 4;        // principal channels that are kept, unless the map has fewer
+constexpr int64_t kMaxFrequencyOrder[] = {9, 3, 2};  // highest total DCT order, by patch axes longer than 1 pixel
+
+// Tree seeding (kernels/tree-inl.h, kernels/sweep-inl.h).
+constexpr int64_t kLeafSize = 64;   // keys per leaf, within a factor of 3/4 to 3/2
+constexpr int kSplitSamples = 48;   // keys from which the axis and the median of a split are estimated
+constexpr int kLeafPrefilter = 8;   // descriptor components that are compared before the rest; even
+constexpr int64_t kSeedPeriod = 2;  // the tree is searched where z + y + x is a multiple: 2 is a checkerboard
+
+// Sweeps (kernels/sweep-inl.h). A chunk has at least this many rows and pixels.
+constexpr int64_t kChunkRows = 16;
+constexpr int64_t kChunkPixels = 4096;
+constexpr int64_t kIncrementalGain =
+    3;  // pre-test incrementally if a face has this many times fewer vectors than a patch
+
+// Jump flooding (kernels/lower_bound-inl.h).
+constexpr int64_t kLowerBoundMinVectors = 4;  // up to this many vectors per patch, the full cost is cheap enough
+
+// Attention (kernels/links-inl.h).
+constexpr int64_t kTermCapacity = 1024;  // terms of a softmax that are buffered, and exponentiated at once
+
+// Threads. A task's size must not depend on the thread count, or results would.
+constexpr int64_t kRowsPerTask = 8;             // light work per pixel, such as copying
+constexpr int64_t kDescriptorRowsPerTask = 16;  // neighboring rows share filtered rows
+constexpr int64_t kWindowRowsPerTask = 2;       // heavy work per pixel: a sum over the window
+constexpr int64_t kQueriesPerTask = 1024;
+constexpr int64_t kLeavesPerTask = 32;
+constexpr int64_t kSequentialBatchPixels = 16384;  // maps of at least this size use all threads, one map at a time
+
+}  // namespace psal
+
+#endif  // PSAL_KERNELS_TUNING_H_

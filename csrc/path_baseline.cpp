@@ -1,3 +1,0 @@
-// The kernels for any machine.
-#define PSAL_PATH baseline
-#include "path.h"
