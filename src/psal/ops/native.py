@@ -22,7 +22,8 @@ def _load() -> None:
 
 _load()
 
-# The ops take words as positions in these tuples and in those of psal.options; csrc/kernels/arguments.h has the same order.
+# The ops take words as positions in these tuples and in those of psal.options; csrc/kernels/arguments.h has the same
+# order.
 INIT_KINDS = (*INITS, "matches")
 SIMD_PATHS = ("baseline", "x86-64-v3", "x86-64-v4")  # as in csrc/simd/dispatch.h
 _BEST_PATH: int = torch.ops.psal.simd_path()  # read before `simd_path` changes it
