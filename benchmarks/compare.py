@@ -1,7 +1,7 @@
 """Compare the layer of two checkouts in one run: ``python -m benchmarks.compare ../before .``
 
-Each checkout, with its kernel built, gets a process of its own. The two take turns, so that a disturbance of the machine
-hits both alike. Outputs are compared too: the same seed should give the same bits.
+Each checkout, with its kernel built, gets a process of its own. The two take turns, so that a disturbance of the
+machine hits both alike. Outputs are compared too: the same seed should give the same bits.
 """
 
 import argparse

@@ -50,7 +50,7 @@ def test_short_sequences_are_previewed_too(tmp_path: Path) -> None:
         (("--attention", "psal0"), "there is no attention named 'psal0'"),
         (("--data", "nowhere"), "nowhere/ImageSets/2016/train.txt does not exist"),
         (("--precision", "8-bit"), "precision"),
-        (("--device", "gpu"), "'gpu' is not a device that can be used"),
+        (("--device", "gpu"), "'gpu' is not one of 'cpu'"),
         (("--learning-rate", "inf"), "the learning rate must be positive and finite, got inf"),
         (("--learning-rate", "0"), "the learning rate must be positive and finite, got 0.0"),
     ],

@@ -29,7 +29,8 @@ def build_inside_tab(controller: Controller) -> None:
     """Two pictures or one; a click on a pixel shows the places that it attends to."""
     gr.Markdown(
         "Match two pictures, or one with itself, then click a pixel of the first: the second shows the places that it "
-        f"attends to, a larger ring means a larger weight. Pictures are resized to at most {INSIDE_SIDE} pixels per side."
+        "attends to. A larger ring means a larger weight. Pictures are resized to at most "
+        f"{INSIDE_SIDE} pixels per side."
     )
     with gr.Row():
         with gr.Column(min_width=240):

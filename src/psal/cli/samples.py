@@ -24,7 +24,7 @@ def samples(
         from psal.io.atomic import check_folder_is_writable
         from psal.io.photo import Photo
 
-        pictures: "dict[str, NDArray[Any]]" = {}
+        pictures: dict[str, NDArray[Any]] = {}
         commands = []
         for sample in samples():
             files = {f"{sample.edit}.png": sample.picture}
