@@ -18,7 +18,7 @@ CHROMIUM = "/usr/bin/chromium"
 CHROMIUM_ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 TIMEOUT = 60_000  # milliseconds
 TAB = "inpaint"  # prefix of the tab's element ids
-DONE = "Filled in"  # in the message after a fill
+DONE = "Done in"  # in the message after a fill
 
 FILL_AGAIN = f"""async () => {{
     const frame = () => new Promise(requestAnimationFrame);

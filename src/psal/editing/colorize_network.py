@@ -1,4 +1,4 @@
-"""Colours by the trained network, at no more than the size that it was trained at."""
+"""Chroma from the trained colorization network, run at the size it was trained at."""
 
 import math
 
@@ -12,14 +12,14 @@ from psal.luminance import chroma
 from psal.models.weights import load_colorizer
 
 
-def find_chroma_by_network(luma: Tensor, reference: Tensor, seed: int, progress: Progress | None = None) -> Tensor:
-    """The chroma that a picture would have in the reference's colours.
+def predict_chroma(luma: Tensor, reference: Tensor, seed: int, progress: Progress | None = None) -> Tensor:
+    """Chroma of a picture in the colors of a reference, predicted by the network.
 
     Args:
         luma: ``[1, H, W]``, 0..1.
-        reference: ``[3, h, w]``, 0..1.
-        seed: of the search.
-        progress: called with the share that is done.
+        reference: RGB ``[3, h, w]``, 0..1.
+        seed: of the search in the network's attention layers.
+        progress: called with the fraction of the work that is done, 0..1.
 
     Returns:
         ``[2, H, W]``
@@ -38,15 +38,16 @@ def find_chroma_by_network(luma: Tensor, reference: Tensor, seed: int, progress:
 
 
 def _halve_to(size: int, x: Tensor) -> Tensor:
-    """A map ``[C, H, W]`` halved until its shorter side is no longer than that."""
+    """Halve a map ``[C, H, W]`` until its shorter side is at most ``size``."""
     while min(x.shape[1:]) > size:
         x = halve(x)
     return x
 
 
 def _shrink_to_area(pixels: int, x: Tensor) -> Tensor:
-    """A map ``[C, H, W]`` with about so many pixels if it has more: the larger of two pictures of a scene shows it
-    larger.
+    """Shrink a map ``[C, H, W]`` to about this many pixels, if it has more.
+
+    Two pictures of one scene then show it at about the same scale.
     """
     scale = math.sqrt(pixels / x[0].numel())
     if scale >= 1:
