@@ -15,7 +15,7 @@ from psal.ops.reference import JUMPS, search_radii
 
 Shape = Sequence[int]
 
-LEAF_SIZE, DESCRIPTOR = 64, 16  # csrc/kernels/tree-inl.h, descriptor-inl.h
+LEAF_SIZE, DESCRIPTOR = 64, 16  # csrc/kernels/tuning.h, descriptor-inl.h
 
 
 def _patch_cost(channels: int, patch_size: Sequence[int], similarity: int) -> int:
