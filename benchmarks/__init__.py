@@ -1,1 +1,1 @@
-"""How psal's figures are measured; run from the project's folder as ``python -m benchmarks.layer``."""
+"""Benchmarks of psal against other software; run from the project's folder as ``python -m benchmarks.layer``."""

@@ -1,52 +1,43 @@
-"""How soon the page is there, how soon it answers, and how it bears twenty visitors at once.
+"""Start-up time, response time and load behavior of the page.
 
-Run from the project's folder as ``python -m benchmarks.app``; it needs Debian's chromium and speaks to itself alone.
+Run from the project's folder as ``python -m benchmarks.app``; it needs Debian's chromium.
 """
 
-import argparse
 import contextlib
-import json
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-from benchmarks import report
-from benchmarks.report import Target
+from benchmarks import app_client
+from benchmarks.app_client import Session, running_server
+from benchmarks.runner import Benchmark
 from psal.data.samples import samples
-from psal.experiments.markdown import update_readme
-from psal.io.files import write_picture_file
-from psal.measure import machine
+from psal.measure.memory import memory_of_tree
+from psal.measure.quantities import Quantities
+from psal.measure.record import Cell
 
-sys.path.insert(0, "tests")  # the page's selectors are in one file, beside the tests
+SESSIONS = 20
+MAX_WAIT = 600  # seconds until a session counts as lost
+SETTLING_SECONDS = 5
 
-from app.client import Client
-from app.page import CHROMIUM, CHROMIUM_ARGUMENTS, AppPage
-
-COMMAND = (sys.executable, "-m", "psal.cli", "app")
-PACKAGES = ("torch", "numpy", "pillow", "gradio", "playwright")
-STARTS, CLICKS = 5, 11
-VISITORS, SECONDS = 20, 60
-
-NOTES = """\
-- Start: from the command to the page in Chromium with its buttons there; {starts} starts after one that doesn't count.
-- Answer: in Chromium, from the click on "Fill again" to the message and the loaded result; the sample picture of
-  512 × 512 pixels, with the sample's mask; {clicks} clicks after two that don't count.
-- Load: {visitors} visitors, each of whom fills that picture again and again for {seconds} seconds, without a browser;
-  the time is from sending the request to the answer, waiting in the queue included.
-- Memory: proportional resident memory of the server and its workers, after a first fill by each visitor, and after all
-  have left."""
+BENCHMARK = Benchmark(
+    "app",
+    "Measure the page: start, response time, and load by several sessions.",
+    ["start", "answer", "load"],
+    packages=("torch", "numpy", "pillow", "gradio", "playwright"),
+)
 
 
 class Load(NamedTuple):
-    """What the visitors met."""
+    """Response times in seconds, failed requests, and memory of the server in bytes before and after."""
 
     times: list[float]
     failures: list[str]
@@ -54,164 +45,130 @@ class Load(NamedTuple):
     after: int
 
 
-@contextlib.contextmanager
-def running_app() -> "Iterator[tuple[str, subprocess.Popen[str]]]":
-    """The command; yields the address that it prints, and the process."""
-    with subprocess.Popen(COMMAND, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().split()[3], process
-        finally:
-            process.terminate()
+def start(browser: Browser, count: int) -> Cell:
+    """From the command to the usable page; the first start is a warm-up."""
+    seconds = []
+    for _ in range(count + 1):
+        begun = time.perf_counter()
+        with running_server() as server:
+            page = app_client.open_page(browser, server.url)
+            seconds.append(time.perf_counter() - begun)
+            page.close()
+    found = Quantities("start")
+    found.add("from the command to the usable page", seconds[1:], unit="s", value=median(seconds[1:]))
+    return found.cell(seconds=seconds[1:])
 
 
-def seconds_to_start(browser: Browser) -> float:
-    start = time.perf_counter()
-    with running_app() as (address, _):
-        page = browser.new_page()
-        AppPage(page, address).open()
-        seconds = time.perf_counter() - start
-        page.close()
-    return seconds
+def answer(browser: Browser, clicks: int) -> Cell:
+    """From the click to the result, on the sample of 512 × 512 pixels; the first two fills are a warm-up."""
+    with running_server() as server:
+        page = app_client.open_page(browser, server.url)
+        app_client.fill_sample(page)
+        seconds = [app_client.seconds_to_fill_again(page) for _ in range(clicks + 1)][1:]
+    found = Quantities("answer")
+    found.add("fill of 512 × 512 pixels, from the click to the result", seconds, unit="s", value=median(seconds))
+    return found.cell(seconds=seconds)
 
 
-def seconds_to_answer(browser: Browser, clicks: int) -> list[float]:
-    with running_app() as (address, _):
-        page = AppPage(browser.new_page(), address).open()
-        page.put_sample("fill")
-        page.wait_for_canvas()
-        page.run("fill", "Filled in")
-        return [page.seconds_to_fill_again() for _ in range(clicks + 1)][1:]
+def load(seconds: float) -> Cell:
+    """Several sessions at once."""
+    measured = serve_sessions(SESSIONS, seconds)
+    found = Quantities(f"load, {SESSIONS} sessions for {seconds:g} s")
+    found.add("response time", measured.times, unit="s", value=median(measured.times))
+    found.add("fills", [len(measured.times)])
+    found.add("requests without an answer", [len(measured.failures)])
+    found.add("memory after, ratio", [measured.after / measured.before], against="before")
+    found.add("memory before", [measured.before / 1e9], unit="GB")
+    return found.cell(load=measured._asdict())
 
 
-def bear(visitors: int, seconds: float) -> Load:
-    """Many at once, each in a thread."""
+def serve_sessions(count: int, seconds: float) -> Load:
+    """Fill the sample repeatedly from concurrent sessions, each in a thread of its own."""
     times: list[float] = []
     failures: list[str] = []
-    ready, go_on = threading.Barrier(visitors + 1), threading.Barrier(visitors + 1)
-    with tempfile.TemporaryDirectory() as folder, running_app() as (address, process):
-        files = write_sample(Path(folder))
+    all_ready, begin = threading.Barrier(count + 1), threading.Barrier(count + 1)
+    with tempfile.TemporaryDirectory() as folder, running_server() as server:
+        photo_file, mask_file = write_sample(Path(folder))
 
-        def visit(number: int) -> None:
-            client = Client(address).open()
-            with contextlib.closing(client.http), client.staying():
-                _, photo = client.open_photo(client.drop(files["photo"]))
-                _, mask = client.open_mask(client.drop(files["mask"]), photo)
-                first = client.fill(photo, mask, number)
-                ready.wait()
-                go_on.wait()
-                end, seed = time.perf_counter() + seconds, 0
+        def fill_repeatedly(index: int) -> None:
+            session = Session(server.url)
+            with contextlib.closing(session.http), session.heartbeat():
+                photo = session.open_photo(photo_file)
+                mask = session.open_mask(mask_file, photo)
+                first = session.fill(photo, mask, index)
+                if app_client.DONE not in first:
+                    raise RuntimeError(first)
+                all_ready.wait()
+                begin.wait()
+                end, seed = time.perf_counter() + seconds, index
                 while time.perf_counter() < end:
-                    start, seed = time.perf_counter(), seed + 1
+                    sent, seed = time.perf_counter(), seed + count
                     try:
-                        message = client.fill(photo, mask, visitors * seed + number)
-                    except Exception as error:  # counted, and the visitor tries again
+                        message = session.fill(photo, mask, seed)
+                    except Exception as error:  # counted; the session tries again
                         message = f"{type(error).__name__}: {error}"
-                    times.append(time.perf_counter() - start)
-                    if "Filled in" not in message:
+                    times.append(time.perf_counter() - sent)
+                    if app_client.DONE not in message:
                         failures.append(message)
-                assert "Filled in" in first, first
 
-        def visit_or_say_why(number: int) -> None:
+        def fill_or_report(index: int) -> None:
             try:
-                visit(number)
+                fill_repeatedly(index)
             except Exception as error:
                 failures.append(f"{type(error).__name__}: {error}")
-                ready.abort()  # or the others would wait for this one
+                all_ready.abort()  # or the others would wait forever
 
-        threads = [threading.Thread(target=visit_or_say_why, args=[number], daemon=True) for number in range(visitors)]
+        threads = [threading.Thread(target=fill_or_report, args=[index], daemon=True) for index in range(count)]
         for thread in threads:
             thread.start()
         try:
-            ready.wait(timeout=600)
+            all_ready.wait(timeout=MAX_WAIT)
         except threading.BrokenBarrierError:
-            sys.exit(f"error: the visitors did not get in: {failures[:1]}")
-        before = memory_of(process.pid)
-        go_on.wait()
+            sys.exit(f"error: not all sessions could start: {failures[:1]}")
+        before = memory_of_tree(server.pid)
+        begin.wait()
         for thread in threads:
-            thread.join(timeout=seconds + 600)
+            thread.join(timeout=seconds + MAX_WAIT)
         if any(thread.is_alive() for thread in threads):
-            failures.append("a visitor got no answer")
-        return Load(times, failures, before, settled_memory(process.pid))
+            failures.append("a session got no answer")
+        return Load(times, failures, before, settled_memory(server.pid))
 
 
-def write_sample(folder: Path) -> dict[str, Path]:
-    """The sample to fill as files."""
+def write_sample(folder: Path) -> tuple[Path, Path]:
+    """Files of the sample photograph and its mask."""
     sample = samples()[0]
-    assert sample.mask is not None
-    paths = {name: folder / f"{name}.png" for name in ("photo", "mask")}
-    write_picture_file(paths["photo"], sample.picture)
-    write_picture_file(paths["mask"], sample.mask)
-    return paths
-
-
-def memory_of(pid: int) -> int:
-    """Bytes of resident memory of a process and those that it started; what several share counts once."""
-    total = 0
-    for process in [pid, *children_of(pid)]:
-        with contextlib.suppress(OSError):
-            lines = Path(f"/proc/{process}/smaps_rollup").read_text().splitlines()
-            total += sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-    return total
-
-
-def children_of(pid: int) -> list[int]:
-    found = Path(f"/proc/{pid}/task").glob("*/children")
-    return [int(child) for path in found for child in path.read_text().split()]
+    assert sample.partner is not None
+    photo, mask = folder / "photo.png", folder / "mask.png"
+    Image.fromarray(sample.picture).save(photo)
+    Image.fromarray(sample.partner).save(mask)
+    return photo, mask
 
 
 def settled_memory(pid: int) -> int:
-    """The least of some seconds, for the last visitors are still being seen off."""
+    """Minimum over some seconds, in which the server ends the last sessions."""
     found = []
-    for _ in range(5):
+    for _ in range(SETTLING_SECONDS):
         time.sleep(1)
-        found.append(memory_of(pid))
+        found.append(memory_of_tree(pid))
     return min(found)
 
 
-def _row(target: Target, values: list[Any]) -> dict[str, Any]:
-    """The median of single measurements, the least and the greatest."""
-    return report.row(target, median(values), min(values), max(values))
-
-
 def main() -> None:
-    """Measure, print the table, and write it to results/ and the README; with --quick, to build/."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.app", description=main.__doc__)
-    parser.add_argument("--quick", action="store_true", help="one start, few clicks, ten seconds of load")
-    quick = parser.parse_args().quick
-    starts, clicks, seconds = (1, 3, 10) if quick else (STARTS, CLICKS, SECONDS)
-    about = machine.metadata("python -m benchmarks.app" + " --quick" * quick, PACKAGES)
+    """Measure, print the table and write results/app.json."""
+    arguments = BENCHMARK.parser().parse_args()
+    starts, clicks, seconds = (1, 3, 10) if arguments.quick else (5, 11, 60)
+    settings = {"starts": starts, "clicks": clicks, "sessions": SESSIONS, "seconds": seconds}
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(CHROMIUM_ARGUMENTS))
-        print("measuring: start", file=sys.stderr, flush=True)
-        begun = [seconds_to_start(browser) for _ in range(starts + 1)][1:]
-        print("measuring: answer", file=sys.stderr, flush=True)
-        answered = seconds_to_answer(browser, clicks)
+        browser = playwright.chromium.launch(
+            executable_path=app_client.CHROMIUM, args=list(app_client.CHROMIUM_ARGUMENTS)
+        )
+        groups = {
+            "start": partial(start, browser, starts),
+            "answer": partial(answer, browser, clicks),
+            "load": partial(load, seconds),
+        }
+        BENCHMARK.measure(arguments, settings, groups)
         browser.close()
-    print("measuring: load", file=sys.stderr, flush=True)
-    load = bear(VISITORS, seconds)
-    waited = f"{VISITORS} visitors for {seconds} s: seconds to an answer"
-    rows = [
-        _row(Target("from the command to the usable page: seconds", 8, 5), begun),
-        _row(Target("512-pixel fill, from the click to the result: seconds", 1, 0.5), answered),
-        _row(Target(waited), load.times),
-        _row(Target("the same: fills"), [len(load.times)]),
-        _row(Target("the same: without an answer", 0), [len(load.failures)]),
-        _row(Target("the same: memory afterwards over that before", 1.1, 1.02), [load.after / load.before]),
-        _row(Target("the same: memory before, GB"), [load.before / 1e9]),
-    ]
-    notes = NOTES.format(starts=starts, clicks=clicks, visitors=VISITORS, seconds=seconds)
-    singles: dict[str, Any] = {"start": begun, "answer": answered, "load": load._asdict()}
-    record = {"metadata": about, "rows": rows, "singles": singles, "notes": notes}
-    path = Path("build/app.json" if quick else "results/app.json")
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n")
-    text = report.app_markdown(record)
-    path.with_suffix(".md").write_text(text)
-    if not quick:
-        update_readme(Path("README.md"), "app", text)
-    print(report.table(rows))
-    print(f"\nwritten to {path} and {path.with_suffix('.md')}", file=sys.stderr)
 
 
 if __name__ == "__main__":

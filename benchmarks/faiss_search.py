@@ -1,8 +1,7 @@
-"""The nearest-neighbour search that psal is compared with: faiss on whole patches."""
+"""Nearest-neighbor search with faiss on whole patches, to compare psal with."""
 
 from typing import Any
 
-import faiss
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -11,12 +10,13 @@ from torch import Tensor
 
 FACTORY = "PCA32,IVF1024,Flat"
 PROBES = 4
+CHUNK_SIZE = 4096  # queries
 
 Patches = NDArray[np.float32]
 
 
 def patches(x: Tensor, patch_size: int) -> Patches:
-    """All patches of a map ``(1, C, H, W)`` as rows ``(H·W, C·p²)``, its border replicated."""
+    """All patches of a map ``(1, C, H, W)`` as rows ``(H·W, C·p²)``, with a replicated border."""
     border = patch_size // 2
     padded = F.pad(x, (border,) * 4, mode="replicate")
     rows: Patches = F.unfold(padded, patch_size)[0].T.contiguous().numpy()
@@ -24,7 +24,13 @@ def patches(x: Tensor, patch_size: int) -> Patches:
 
 
 def build_and_search(query: Patches, key: Patches, neighbors: int, threads: int) -> NDArray[np.int64]:
-    """Train and fill an index of the key patches, then look up every query: ``(n, k)``, best first."""
+    """Train and fill an index of the key patches, then search every query.
+
+    Returns:
+        Indices of the keys ``(n, k)``, best first.
+    """
+    import faiss  # here, so that the other groups can be measured without it
+
     faiss.omp_set_num_threads(threads)
     index: Any = faiss.index_factory(key.shape[1], FACTORY)
     faiss.extract_index_ivf(index).nprobe = PROBES
@@ -35,7 +41,7 @@ def build_and_search(query: Patches, key: Patches, neighbors: int, threads: int)
 
 
 def true_score(query: Patches, key: Patches, found: NDArray[np.int64]) -> Tensor:
-    """Minus the squared distance of each query's best match ``(n,)``: faiss ranks by 32 components only."""
+    """Minus the squared distance of each query to its best match ``(n,)``; faiss compares 32 components only."""
     queries, keys, best = torch.from_numpy(query), torch.from_numpy(key), torch.from_numpy(found[:, 0].copy())
-    chunks = zip(torch.split(queries, 4096), torch.split(best, 4096), strict=True)
-    return torch.cat([-(rows - keys[at]).square().sum(1) for rows, at in chunks])
+    chunks = zip(torch.split(queries, CHUNK_SIZE), torch.split(best, CHUNK_SIZE), strict=True)
+    return torch.cat([-(rows - keys[index]).square().sum(1) for rows, index in chunks])

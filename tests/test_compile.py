@@ -1,4 +1,4 @@
-"""torch.compile and torch.export go through without a break, for any size, forward and backward."""
+"""torch.compile and torch.export trace one graph for any size, forward and backward."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def test_a_compiled_function_computes_the_same_for_any_size(aggregate: bool, ini
 
 
 @pytest.mark.usefixtures("fresh_compiler")
-def test_masks_and_earlier_matches_go_through_the_compiler() -> None:
+def test_masks_and_warm_starts_compile() -> None:
     mask = random_mask(2, (7, 10))
 
     def attention(query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ def test_masks_and_earlier_matches_go_through_the_compiler() -> None:
 
 
 @pytest.mark.usefixtures("fresh_compiler")
-def test_without_a_seed_the_generator_of_torch_governs_a_compiled_search() -> None:
+def test_without_a_seed_a_compiled_search_draws_from_the_generator_of_torch() -> None:
     def search(query: Tensor, key: Tensor) -> Tensor:
         return psal.patch_match(query, key, patch_size=3, init="random", iterations=0).index
 
@@ -81,7 +81,7 @@ def test_a_compiled_block_computes_the_same(heads: int) -> None:
 @pytest.mark.usefixtures("fresh_compiler")
 @pytest.mark.parametrize("heads", [1, 2])
 def test_inductor_compiles_a_block(heads: int) -> None:
-    """Guards against views between convolutions, whose strides inductor cannot sort while sizes are symbols."""
+    """Guards against views between convolutions, whose strides inductor cannot order for symbolic sizes."""
     block = psal.PatchAttentionBlock(4, heads, patch_size=3, seed=1, temperature=5.0, neighbors=20)
     torch.nn.init.normal_(block.out.weight)
     compiled = torch.compile(block, fullgraph=True, dynamic=True)

@@ -1,5 +1,7 @@
 import copy
+import inspect
 import pickle
+from dataclasses import fields
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from support.tolerances import assert_close, assert_same_bits
 from torch import nn
 
 import psal
+from psal.options import SearchOptions
 
 ARGUMENTS: dict[str, Any] = {
     "patch_size": (3, 5),
@@ -43,15 +46,33 @@ def test_the_layer_equals_the_function(arguments: dict[str, Any]) -> None:
     actual = psal.PatchAttention(**arguments)(*inputs(), key_mask=key_mask, query_mask=query_mask)
     torch.manual_seed(5)
     expected = psal.patch_attention(*inputs(), key_mask=key_mask, query_mask=query_mask, **arguments)
-    assert isinstance(expected, torch.Tensor)
     assert_same_bits(actual, expected)
 
 
-def test_an_init_at_the_call_goes_before_the_own_one() -> None:
+def test_an_init_passed_to_forward_replaces_the_layer_s_own() -> None:
     query, key, value = inputs()
     exact = psal.exact_match(query, key)
     layer = psal.PatchAttention(init="random", iterations=0, seed=1)
     assert_close(layer(query, key, value, init=exact), psal.attend(exact, value))
+
+
+def test_function_and_layer_have_the_same_arguments_and_defaults() -> None:
+    of_function = inspect.signature(psal.patch_attention).parameters
+    of_layer = inspect.signature(psal.PatchAttention).parameters
+    at_the_call = {"query", "key", "value", "key_mask", "query_mask", "return_matches"}
+    assert of_layer.keys() == of_function.keys() - at_the_call
+    assert {n: p.default for n, p in of_layer.items()} == {n: of_function[n].default for n in of_layer}
+    options = {field.name: field.default for field in fields(SearchOptions)}
+    assert options == {name: of_layer[name].default for name in of_layer if name not in ("aggregate", "temperature")}
+
+
+def test_options_of_a_layer_can_be_read_and_changed() -> None:
+    layer = psal.PatchAttention(**ARGUMENTS)
+    assert {name: getattr(layer, name) for name in ARGUMENTS} == ARGUMENTS
+    layer.seed = 8
+    assert layer.options.seed == layer.seed == 8
+    with pytest.raises(ValueError, match="neighbors must be at least 1, got 0"):
+        layer.neighbors = 0
 
 
 def test_the_layer_has_no_weights() -> None:
@@ -98,7 +119,7 @@ def test_a_new_block_changes_nothing(dimensions: int, size: tuple[int, ...], hea
 
 
 def test_each_head_attends_by_itself() -> None:
-    """With as many neighbours as keys nothing is left to chance, so heads can be computed one by one."""
+    """With as many neighbors as keys the search is exhaustive, so heads can be computed one by one."""
     block, x = trained_block(heads=2, neighbors=20), normal_map(2, 4, 5, 4)
     query, key, value = block.query(x), block.key(x), block.value(x)
     heads = [
@@ -110,17 +131,17 @@ def test_each_head_attends_by_itself() -> None:
 
 
 @pytest.mark.parametrize("heads", [1, 2])
-def test_the_block_passes_masks_on_to_each_head(heads: int) -> None:
-    """Masked keys are never looked at: a NaN under them stays where it is."""
+def test_the_block_passes_masks_to_each_head(heads: int) -> None:
+    """Masked keys are never read: a NaN in them does not spread."""
     block = trained_block(heads=heads, patch_size=1)
     x, reference = normal_map(2, 4, 5, 6), normal_map(2, 4, 7, 4)
     key_mask, query_mask = random_mask(2, (7, 4), seed=1), random_mask(2, (5, 6), seed=2)
     out = block(x, reference.where(key_mask, torch.nan), key_mask=key_mask, query_mask=query_mask)
     assert out.isfinite().all()
-    left_out = ~query_mask.expand_as(x)
+    masked = ~query_mask.expand_as(x)
     bias = block.out.bias
     assert bias is not None
-    assert_same_bits(out[left_out].detach(), (x + bias.reshape(1, -1, 1, 1))[left_out].detach())
+    assert_same_bits(out[masked].detach(), (x + bias.reshape(1, -1, 1, 1))[masked].detach())
 
 
 def test_the_block_attends_to_a_map_of_another_size() -> None:
@@ -145,7 +166,7 @@ def test_gradients_reach_the_input_of_a_block() -> None:
 
 
 def test_autocast_goes_through_the_block_forward_and_backward() -> None:
-    """Attention to all keys, so that rounded features change no match."""
+    """With attention to all keys, so that rounded features change no match."""
     block, x = trained_block(neighbors=20, heads=2), normal_map(1, 4, 5, 4)
     exact = gradients(block, x)
     with torch.autocast("cpu", dtype=torch.bfloat16):
@@ -154,9 +175,7 @@ def test_autocast_goes_through_the_block_forward_and_backward() -> None:
         assert_close(actual.bfloat16(), expected.bfloat16())
 
 
-def test_autocast_leaves_the_types_of_the_function_alone() -> None:
+def test_autocast_does_not_change_the_types_of_the_function() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         out, matches = psal.patch_attention(*inputs(), return_matches=True)
-    assert isinstance(matches, psal.Matches)
-    assert isinstance(out, torch.Tensor)
     assert (out.dtype, matches.score.dtype) == (torch.float32, torch.float32)

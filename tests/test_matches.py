@@ -27,7 +27,7 @@ def test_the_cost_of_cosine_is_one_minus_the_score() -> None:
     assert quality == psal.MatchQuality(cost_ratio=2.0, best_found=0.0)
 
 
-def test_products_are_compared_as_they_are() -> None:
+def test_the_cost_of_dot_is_the_ratio_of_scores() -> None:
     quality = psal.match_quality(matches([0, 1], [1.0, 3.0]), matches([2, 1], [3.0, 3.0]), similarity="dot")
     assert quality == psal.MatchQuality(cost_ratio=1.5, best_found=0.5)
 
@@ -44,7 +44,7 @@ def test_missing_a_perfect_match_costs_infinitely_more() -> None:
     assert psal.match_quality(matches([1], [-1.0]), matches([0], [0.0])).cost_ratio == math.inf
 
 
-def test_queries_left_out_do_not_count() -> None:
+def test_masked_queries_do_not_count() -> None:
     found = matches([3, -1, 0], [-2.0, -math.inf, -4.0])
     exact = matches([3, -1, 1], [-2.0, -math.inf, -2.0])
     assert psal.match_quality(found, exact) == psal.MatchQuality(cost_ratio=1.5, best_found=0.5)
@@ -59,13 +59,13 @@ def test_only_the_best_of_several_neighbors_counts() -> None:
 @pytest.mark.parametrize(
     ("found", "exact", "similarity", "text"),
     [
-        (matches([0, 1], [0.0, 0.0]), matches([0], [0.0]), "l2", r"of the same queries, got \(1, 2\) and \(1, 1\)"),
+        (matches([0, 1], [0.0, 0.0]), matches([0], [0.0]), "l2", r"have the same queries, got \(1, 2\) and \(1, 1\)"),
         (matches([-1], [-math.inf]), matches([0], [0.0]), "l2", "must have the same query_mask"),
         (matches([-1], [-math.inf]), matches([-1], [-math.inf]), "l2", "query_mask leaves no query"),
         (matches([0], [0.0]), matches([0], [0.0]), "l1", "similarity must be 'l2', 'dot' or 'cosine', got 'l1'"),
     ],
 )
-def test_matches_of_different_things_are_refused(
+def test_matches_of_different_queries_are_refused(
     found: psal.Matches, exact: psal.Matches, similarity: str, text: str
 ) -> None:
     with pytest.raises(ValueError, match=text):

@@ -14,26 +14,26 @@ def network() -> nn.Module:
     return Colorizer(FullAttention(3))
 
 
-def test_swapped_layers_compute_what_they_are() -> None:
-    model, grey, reference = network(), normal_map(1, 1, 9, 8, seed=1), normal_map(1, 3, 7, 9, seed=2)
-    before = model(grey, reference)
+def test_the_network_computes_with_the_swapped_layer() -> None:
+    model, gray, reference = network(), normal_map(1, 1, 9, 8, seed=1), normal_map(1, 3, 7, 9, seed=2)
+    before = model(gray, reference)
     every = psal.PatchAttention(3, 63, seed=0)
     assert psal.swap_attention_(model, every) == ["attention"]
     assert model.attention is every
-    assert_close(model(grey, reference), before)
+    assert_close(model(gray, reference), before)
 
 
-def test_the_old_layers_are_back_after_the_block() -> None:
-    model, grey, reference = network(), normal_map(1, 1, 9, 8, seed=1), normal_map(1, 3, 7, 9, seed=2)
-    layer, before = model.attention, model(grey, reference)
+def test_the_old_layers_are_restored_after_the_block() -> None:
+    model, gray, reference = network(), normal_map(1, 1, 9, 8, seed=1), normal_map(1, 3, 7, 9, seed=2)
+    layer, before = model.attention, model(gray, reference)
     with psal.swapped_attention(model, LinearAttention(3)) as names:
         assert names == ["attention"]
-        assert not model(grey, reference).equal(before)
+        assert not model(gray, reference).equal(before)
     assert model.attention is layer
-    assert_same_bits(model(grey, reference), before)
+    assert_same_bits(model(gray, reference), before)
 
 
-def test_the_old_layers_are_back_after_an_error() -> None:
+def test_the_old_layers_are_restored_after_an_error() -> None:
     model = network()
     layer = model.attention
     with pytest.raises(ZeroDivisionError), psal.swapped_attention(model, LinearAttention(3)):
@@ -65,13 +65,13 @@ def test_nothing_to_swap_is_a_warning() -> None:
         assert psal.swap_attention_(nn.Conv2d(1, 1, 1), nn.Identity()) == []
 
 
-def test_training_or_not_is_taken_over() -> None:
+def test_the_replacement_takes_over_training_or_eval_mode() -> None:
     layer = nn.Dropout()
     psal.swap_attention_(network().eval(), layer)
     assert not layer.training
 
 
-def test_what_is_no_module_is_refused_before_anything_is_swapped() -> None:
+def test_a_replacement_that_is_not_a_module_is_refused_before_anything_is_swapped() -> None:
     model = network()
     with pytest.raises(TypeError, match="replacement must be a module, or a function that makes one, got int"):
         psal.swap_attention_(model, 3)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@
 
 namespace psal {
 
-// In the order of the words in src/psal/ops/native.py.
+// In the order of the words in src/psal/options.py and of INIT_KINDS in src/psal/ops/native.py.
 enum class Similarity { l2, dot, cosine };
 enum class Init { random, tree, matches };
 enum class Padding { replicate, reflect, zeros };

@@ -1,4 +1,4 @@
-"""Patch-based stochastic attention: every pixel attends to a whole picture, in linear time and memory."""
+"""Patch-based stochastic attention: every pixel attends to a whole image, in linear time and memory."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from psal.editing.inpaint import inpaint
     from psal.editing.reconstruct import reconstruct
     from psal.editing.upscale import upscale
+    from psal.io.photo import Photo
 
 __all__ = [
     "MatchQuality",
     "Matches",
     "PatchAttention",
     "PatchAttentionBlock",
+    "Photo",
     "__version__",
     "aggregate",
     "attend",
@@ -35,13 +37,24 @@ __all__ = [
     "upscale",
 ]
 
-EDITING = ("colorize", "inpaint", "reconstruct", "upscale")  # loaded when first used: they need psal[edit]
+# Imported on first use, because they need the extra psal[edit].
+_LAZY = {
+    "Photo": "psal.io.photo",
+    "colorize": "psal.editing.colorize",
+    "inpaint": "psal.editing.inpaint",
+    "reconstruct": "psal.editing.reconstruct",
+    "upscale": "psal.editing.upscale",
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in EDITING:
+    if name not in _LAZY:
         raise AttributeError(f"module 'psal' has no attribute {name!r}")
     try:
-        return getattr(import_module(f"psal.editing.{name}"), name)
+        return getattr(import_module(_LAZY[name]), name)
     except ModuleNotFoundError as error:
         raise ImportError(f"psal.{name} needs {error.name}: pip install 'psal[edit]'", name=error.name) from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

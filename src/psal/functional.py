@@ -1,17 +1,15 @@
-"""The public functions: they check, convert types, and call the ops."""
+"""The public functions: they check arguments, convert types and call the ops."""
 
 from collections.abc import Sequence
+from typing import Literal, Unpack, overload
 
 import torch
 from torch import Tensor
 
-from psal import arguments, ops
-from psal.arguments import Similarity
+from psal import checks, ops
 from psal.matches import Matches
 from psal.ops.exact import exact_index
-from psal.seeds import check_seed, draw_seed
-
-DEFAULT_ITERATIONS = {"random": 5, "tree": 1, "matches": 1}
+from psal.options import SearchKeywords, SearchOptions, Similarity
 
 
 def patch_match(
@@ -29,23 +27,23 @@ def patch_match(
     seed: int | None = None,
     backend: str | None = None,
 ) -> Matches:
-    """Find for every query pixel the k keys whose patches are most similar, approximately, by PatchMatch.
+    """Find the k keys with the most similar patches for every query pixel, approximately, by PatchMatch.
 
     Args:
         query: ``(B, C, *Sq)``, one to three spatial dimensions.
         key: ``(B, C, *Sk)``; its size may differ from the query's.
-        patch_size: odd side of the patches that are compared, an int or one a dimension.
-        neighbors: k, how many keys each query gets.
-        iterations: rounds of propagation and random search; None is the default of the ``init``.
-        similarity: "l2" (minus the squared distance), "dot", "cosine", or a callable
-            ``(query_patches, key_patches) -> scores`` on ``(..., d)`` tensors (reference backend).
-        init: "tree", "random" (the paper's), or earlier :class:`Matches` of a query of this size as a warm
-            start. None is "tree" where the backend has it, "random" elsewhere.
+        patch_size: odd side of the compared patches, an int or one int per spatial dimension.
+        neighbors: k, the number of matches per query.
+        iterations: rounds of propagation and random search; None takes the default of ``init``: 5 for "random", else 1.
+        similarity: "l2" (negative squared distance), "dot", "cosine", or a callable
+            ``(query_patches, key_patches) -> scores`` on ``(..., d)`` tensors, which runs on the reference backend.
+        init: "tree", "random" (as in the paper), or earlier :class:`Matches` of a query of this size as a warm start.
+            None takes "tree" on the native backend and "random" on the reference.
         key_mask: bool ``(B, 1, *Sk)``, True where a key may be matched.
         query_mask: bool ``(B, 1, *Sq)``, True where a query takes part.
-        padding_mode: how a map goes on beyond its border: "replicate", "reflect" or "zeros".
-        seed: of the random numbers; None draws one from torch's generator.
-        backend: "native", "reference", or None for the best there is.
+        padding_mode: values of a map beyond its border: "replicate", "reflect" or "zeros".
+        seed: seed of the random numbers; None draws one from torch's generator.
+        backend: "native" (CPU), "reference" (any device), or None for the fastest that can run the search.
 
     Returns:
         :class:`Matches`; the score has the type of query and key.
@@ -58,21 +56,8 @@ def patch_match(
     >>> matches.index.shape
     torch.Size([1, 2, 20, 30])
     """
-    matches = _search(
-        query,
-        key,
-        patch_size,
-        neighbors,
-        iterations,
-        similarity,
-        init,
-        key_mask,
-        query_mask,
-        padding_mode,
-        seed,
-        backend,
-    )
-    return _in_type_of(query, key, matches)
+    options = SearchOptions(patch_size, neighbors, iterations, similarity, init, padding_mode, seed, backend)
+    return _in_type_of(query, key, _search(query, key, key_mask, query_mask, options))
 
 
 def exact_match(
@@ -86,7 +71,9 @@ def exact_match(
     query_mask: Tensor | None = None,
     padding_mode: str = "replicate",
 ) -> Matches:
-    """The k best keys of every query by comparing all pairs, in chunks: slow, and the truth.
+    """Find the k keys with the most similar patches for every query pixel by comparing all pairs, in chunks.
+
+    Slow, and the ground truth for :func:`patch_match`.
 
     Args:
         query, key, patch_size, neighbors, similarity, key_mask, query_mask, padding_mode: as in
@@ -102,28 +89,27 @@ def exact_match(
     >>> exact_match(image, image, neighbors=1).index.flatten().equal(torch.arange(72))
     True
     """
-    sides = _check_maps(query, key, patch_size, neighbors, key_mask, query_mask, padding_mode)
-    similarity = arguments.check_similarity(similarity)
-    backend = ops.choose_backend(query, similarity)
+    options = SearchOptions(patch_size, neighbors, similarity=similarity, padding_mode=padding_mode)
+    _check_maps(query, key, key_mask, query_mask, options)
     working = _working_type(query, key)
     query_map, key_map = query.to(working), key.to(working)
-    index = exact_index(query_map, key_map, sides, neighbors, similarity, key_mask, query_mask, padding_mode)
-    score = ops.score(query_map, key_map, index, sides, similarity, padding_mode, backend)
+    index = exact_index(query_map, key_map, key_mask, query_mask, options)
+    score = ops.score(query_map, key_map, index, options)
     sortable = score.detach().nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
-    order = sortable.argsort(dim=1, descending=True, stable=True)  # chunks are ranked by rounded scores
+    order = sortable.argsort(dim=1, descending=True, stable=True)  # exact_index ranks by less precise scores
     return _in_type_of(query, key, Matches(index.gather(1, order), score.gather(1, order)))
 
 
 def attend(matches: Matches, value: Tensor, *, temperature: float = 1.0) -> Tensor:
-    """Weighted mean of the values that each query matched.
+    """Average the values at each query's matches, weighted by a softmax of the scores.
 
     Args:
-        matches: from :func:`patch_match`; index and score are ``(B, k, *Sq)``.
+        matches: result of :func:`patch_match`; index and score are ``(B, k, *Sq)``.
         value: ``(B, Cv, *Sk)``, on the key's grid.
         temperature: softmax temperature; towards 0 only the best match counts.
 
     Returns:
-        ``(B, Cv, *Sq)``, in the value's type; 0 for queries left out.
+        ``(B, Cv, *Sq)``, in the value's type; 0 for masked queries.
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -132,26 +118,25 @@ def attend(matches: Matches, value: Tensor, *, temperature: float = 1.0) -> Tens
     >>> attend(patch_match(value, value), value, temperature=1e-6).allclose(value)
     True
     """
-    matches = _check_matches(matches, value)
-    return _gather(matches, value, None, temperature, None)
+    return _average(_check_matches(matches, value), value, None, temperature)
 
 
 def aggregate(
     matches: Matches, value: Tensor, *, patch_size: int | Sequence[int] = 7, temperature: float = 1.0
 ) -> Tensor:
-    """Weighted mean of the values that a pixel's whole neighbourhood matched, each shifted back to the pixel.
+    """Average the values that the whole patch window around each pixel matched, each shifted back to the pixel.
 
-    The neighbours of pixel i are all ``ψ(i + δ) − δ`` for δ in the patch window and each of the k matches of
-    i + δ, weighted by a softmax over all of them; those outside the key's grid drop out.
+    Pixel i takes the values at ``ψ(i + δ) − δ`` for every offset δ of the window and each of the k matches ψ of i + δ,
+    weighted by one softmax over all of them. Positions outside the key's grid drop out.
 
     Args:
-        matches: from :func:`patch_match`.
+        matches: result of :func:`patch_match`; index and score are ``(B, k, *Sq)``.
         value: ``(B, Cv, *Sk)``, on the key's grid.
-        patch_size: the window, as in :func:`patch_match`.
-        temperature: softmax temperature.
+        patch_size: odd side of the window, an int or one int per spatial dimension.
+        temperature: softmax temperature; towards 0 only the best match of the window counts.
 
     Returns:
-        ``(B, Cv, *Sq)``, in the value's type; 0 where no neighbour is left.
+        ``(B, Cv, *Sq)``, in the value's type; 0 where no match is left.
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -160,8 +145,21 @@ def aggregate(
     >>> aggregate(patch_match(value, value), value, temperature=1e-6).allclose(value)
     True
     """
-    matches = _check_matches(matches, value)
-    return _gather(matches, value, patch_size, temperature, None)
+    return _average(_check_matches(matches, value), value, patch_size, temperature)
+
+
+@overload
+def patch_attention(
+    query: Tensor, key: Tensor, value: Tensor, *, aggregate: bool = ..., temperature: float = ...,
+    return_matches: Literal[False] = ..., **search: Unpack[SearchKeywords],
+) -> Tensor: ...  # fmt: skip
+
+
+@overload
+def patch_attention(
+    query: Tensor, key: Tensor, value: Tensor, *, aggregate: bool = ..., temperature: float = ...,
+    return_matches: Literal[True], **search: Unpack[SearchKeywords],
+) -> tuple[Tensor, Matches]: ...  # fmt: skip
 
 
 def patch_attention(
@@ -189,14 +187,14 @@ def patch_attention(
         query: ``(B, C, *Sq)``.
         key: ``(B, C, *Sk)``.
         value: ``(B, Cv, *Sk)``.
-        aggregate: use the matches of the whole patch window around each pixel.
-        temperature: softmax temperature.
+        aggregate: average over the matches of the whole patch window around each pixel, not the pixel's own alone.
+        temperature: softmax temperature; towards 0 only the best match counts.
         return_matches: also return the :class:`Matches`.
         patch_size, neighbors, iterations, similarity, init, key_mask, query_mask, padding_mode, seed, backend: as in
             :func:`patch_match`.
 
     Returns:
-        ``(B, Cv, *Sq)`` in the value's type, or that and the matches.
+        ``(B, Cv, *Sq)`` in the value's type; with ``return_matches``, a pair of that and the matches.
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -205,35 +203,90 @@ def patch_attention(
     >>> patch_attention(query, reference, reference).shape
     torch.Size([1, 3, 16, 16])
     """
-    arguments.check_map("query", query)
-    arguments.check_map("key", key)
-    arguments.check_map("value", value)
-    arguments.check_same("value", value, "key", key, channels=False)
-    if key.shape[2:] != value.shape[2:]:
-        raise ValueError(f"key and value must be on one grid, got {tuple(key.shape)} and {tuple(value.shape)}")
-    arguments.check_temperature(temperature)
-    matches = _search(
-        query,
-        key,
-        patch_size,
-        neighbors,
-        iterations,
-        similarity,
-        init,
-        key_mask,
-        query_mask,
-        padding_mode,
-        seed,
-        backend,
+    options = SearchOptions(patch_size, neighbors, iterations, similarity, init, padding_mode, seed, backend)
+    out, matches = search_and_average(
+        query, key, value, key_mask, query_mask, options, aggregate=aggregate, temperature=temperature
     )
-    out = _gather(matches, value, patch_size if aggregate else None, temperature, backend)
-    if not return_matches:
-        return out
-    return out, _in_type_of(query, key, matches)
+    return (out, _in_type_of(query, key, matches)) if return_matches else out
+
+
+def search_and_average(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    key_mask: Tensor | None,
+    query_mask: Tensor | None,
+    options: SearchOptions,
+    *,
+    aggregate: bool,
+    temperature: float,
+) -> tuple[Tensor, Matches]:
+    """Run :func:`patch_attention` with an options object; the returned scores are float32 or float64."""
+    checks.check_map("query", query)
+    checks.check_map("key", key)
+    checks.check_map("value", value)
+    checks.check_value(value, key)
+    checks.check_temperature(temperature)
+    matches = _search(query, key, key_mask, query_mask, options)
+    return _average(matches, value, options.patch_size if aggregate else None, temperature, options.backend), matches
+
+
+def _search(
+    query: Tensor, key: Tensor, key_mask: Tensor | None, query_mask: Tensor | None, options: SearchOptions
+) -> Matches:
+    """Run :func:`patch_match`; the returned scores are float32 or float64."""
+    _check_maps(query, key, key_mask, query_mask, options)
+    if isinstance(options.init, tuple):
+        checks.check_matches("init", options.init, query.shape)
+        checks.check_device("init.index", options.init[0], query.device)
+    working = _working_type(query, key)
+    return ops.search(query.to(working), key.to(working), key_mask, query_mask, options)
+
+
+def _average(
+    matches: Matches,
+    value: Tensor,
+    patch_size: int | Sequence[int] | None,
+    temperature: float,
+    backend: str | None = None,
+) -> Tensor:
+    """Run :func:`aggregate` over a window of ``patch_size``, or :func:`attend` if that is None."""
+    checks.check_temperature(temperature)
+    working = _working_type(matches.score, value)
+    matches = Matches(matches.index, matches.score.to(working))
+    if patch_size is None:
+        out = ops.attend(matches, value.to(working), float(temperature), backend)
+    else:
+        sides = checks.patch_sides(patch_size, value.ndim - 2)
+        out = ops.aggregate(matches, value.to(working), sides, float(temperature), backend)
+    return out.to(value.dtype)
+
+
+def _check_maps(
+    query: Tensor, key: Tensor, key_mask: Tensor | None, query_mask: Tensor | None, options: SearchOptions
+) -> None:
+    """Check the tensors of a search, and the options that depend on them."""
+    checks.check_map("query", query)
+    checks.check_map("key", key)
+    checks.check_same("query", query, "key", key, channels=True)
+    checks.check_mask("key_mask", key_mask, key)
+    checks.check_mask("query_mask", query_mask, query)
+    checks.check_enough_keys(options.neighbors, key, key_mask)
+    options.sides(query.ndim - 2)
+
+
+def _check_matches(matches: Matches, value: Tensor) -> Matches:
+    """Check a caller's matches, or plain (index, score) pair, against the value they index."""
+    matches = checks.check_matches("matches", matches)
+    checks.check_map("value", value)
+    checks.check_same("matches.index", matches.index, "value", value, channels=False)
+    checks.check_device("matches.score", matches.score, value.device)
+    checks.check_index("matches.index", matches.index, value)
+    return matches
 
 
 def _in_type_of(query: Tensor, key: Tensor, matches: Matches) -> Matches:
-    """Scores in the type of query and key; those beyond float16 become its lowest number, for −∞ means no match."""
+    """Convert scores to the type of query and key. Finite ones stay finite in float16: −∞ would mean no match."""
     index, score = matches
     dtype = torch.promote_types(query.dtype, key.dtype)
     if dtype == torch.float16:
@@ -242,100 +295,6 @@ def _in_type_of(query: Tensor, key: Tensor, matches: Matches) -> Matches:
     return Matches(index, score.to(dtype))
 
 
-def _search(
-    query: Tensor,
-    key: Tensor,
-    patch_size: int | Sequence[int],
-    neighbors: int,
-    iterations: int | None,
-    similarity: Similarity,
-    init: str | Matches | None,
-    key_mask: Tensor | None,
-    query_mask: Tensor | None,
-    padding_mode: str,
-    seed: int | None,
-    backend: str | None,
-) -> Matches:
-    """:func:`patch_match` with the score in the type that was worked in."""
-    sides = _check_maps(query, key, patch_size, neighbors, key_mask, query_mask, padding_mode)
-    similarity = arguments.check_similarity(similarity)
-    check_seed(seed)
-    backend = _check_backend(query, similarity, backend)
-    if isinstance(init, tuple):
-        init = arguments.check_matches("init", init, query.shape)
-        arguments.check_device("init.index", init.index, query.device)
-        kind, init_index = "matches", init.index
-    else:
-        default = "tree" if backend == "native" else "random"
-        kind, init_index = default if init is None else init, None
-        arguments.check_word("init", kind, arguments.INITS, " or Matches")
-        if kind == "tree" and backend != "native":
-            raise ValueError(f"init='tree' needs the native backend, got backend={backend!r}")
-    if iterations is None:
-        iterations = DEFAULT_ITERATIONS[kind]
-    arguments.check_count("iterations", iterations, 0)
-    working = _working_type(query, key)
-    return Matches(
-        *ops.search(
-            query.to(working), key.to(working), key_mask, query_mask, kind, init_index, draw_seed(seed),
-            sides, neighbors, iterations, similarity, padding_mode, backend,
-        )
-    )  # fmt: skip
-
-
-def _check_matches(matches: Matches, value: Tensor) -> Matches:
-    """Check matches that come from the caller, perhaps as a plain pair."""
-    matches = arguments.check_matches("matches", matches)
-    arguments.check_map("value", value)
-    arguments.check_same("matches.index", matches.index, "value", value, channels=False)
-    arguments.check_device("matches.score", matches.score, value.device)
-    arguments.check_index("matches.index", matches.index, value)
-    return matches
-
-
-def _gather(
-    matches: Matches, value: Tensor, patch_size: int | Sequence[int] | None, temperature: float, backend: str | None
-) -> Tensor:
-    """:func:`aggregate` over the given patch, or :func:`attend` without one."""
-    arguments.check_temperature(temperature)
-    backend = _check_backend(value, "l2", backend)
-    working = _working_type(matches.score, value)
-    score, values = matches.score.to(working), value.to(working)
-    if patch_size is None:
-        out = ops.attend(matches.index, score, values, float(temperature), backend)
-    else:
-        sides = arguments.check_patch_size(patch_size, value.ndim - 2)
-        out = ops.aggregate(matches.index, score, values, sides, float(temperature), backend)
-    return out.to(value.dtype)
-
-
-def _check_maps(
-    query: Tensor,
-    key: Tensor,
-    patch_size: int | Sequence[int],
-    neighbors: int,
-    key_mask: Tensor | None,
-    query_mask: Tensor | None,
-    padding_mode: str,
-) -> tuple[int, ...]:
-    """Check what all searches have in common; returns the patch's sides."""
-    arguments.check_map("query", query)
-    arguments.check_map("key", key)
-    arguments.check_same("query", query, "key", key, channels=True)
-    arguments.check_word("padding_mode", padding_mode, arguments.PADDING_MODES)
-    arguments.check_mask("key_mask", key_mask, key)
-    arguments.check_mask("query_mask", query_mask, query)
-    arguments.check_count("neighbors", neighbors, 1)
-    arguments.check_enough_keys(neighbors, key, key_mask)
-    return arguments.check_patch_size(patch_size, query.ndim - 2)
-
-
-def _check_backend(x: Tensor, similarity: Similarity, backend: str | None) -> str:
-    if backend is not None:
-        arguments.check_word("backend", backend, arguments.BACKENDS)
-    return ops.choose_backend(x, similarity, backend)
-
-
 def _working_type(*maps: Tensor) -> torch.dtype:
-    """float64 if one of the maps has it, float32 otherwise: half types are too coarse to compare patches in."""
+    """Return float64 if one of the maps has it, else float32: half types are too coarse to compare patches in."""
     return torch.float64 if any(x.dtype == torch.float64 for x in maps) else torch.float32

@@ -1,23 +1,33 @@
-"""The attention as modules: the layer itself, and a block with projections around it."""
+"""Patch attention as modules: the layer itself, and a residual block with projections around it."""
 
+import inspect
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from psal import arguments
-from psal.arguments import Similarity
-from psal.functional import patch_attention
+from psal import checks
+from psal.functional import search_and_average
 from psal.matches import Matches
-from psal.seeds import check_seed
+from psal.options import INITS, SearchOptions, Similarity
 
 
-class PatchAttention(nn.Module):
+class AttentionLayer(nn.Module):
+    """Base class of layers called as ``layer(query, key, value)``: what :func:`psal.swap_attention_` replaces."""
+
+
+class PatchAttention(AttentionLayer):
     """:func:`psal.patch_attention` as a layer, with the same arguments; it has no weights.
 
     Args:
         patch_size, neighbors, iterations, similarity, aggregate, temperature, init, padding_mode, seed, backend: as
-            in :func:`psal.patch_attention`.
+            in :func:`psal.patch_attention`; ``init`` is a word here, earlier matches are passed to :meth:`forward`.
+
+    Attributes:
+        options: the :class:`psal.options.SearchOptions`. Each of them is also an attribute of the layer, as in
+            ``layer.patch_size``; assigning to one checks the new value.
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -27,6 +37,8 @@ class PatchAttention(nn.Module):
     >>> PatchAttention(patch_size=5, aggregate=True)(image, reference, reference).shape
     torch.Size([1, 3, 16, 16])
     """
+
+    options: SearchOptions
 
     def __init__(
         self,
@@ -43,28 +55,22 @@ class PatchAttention(nn.Module):
         backend: str | None = None,
     ) -> None:
         super().__init__()
-        arguments.check_patch_size(patch_size)
-        arguments.check_count("neighbors", neighbors, 1)
-        if iterations is not None:
-            arguments.check_count("iterations", iterations, 0)
-        arguments.check_similarity(similarity)
-        arguments.check_temperature(temperature)
+        checks.check_temperature(temperature)
         if init is not None:
-            arguments.check_word("init", init, arguments.INITS)
-        arguments.check_word("padding_mode", padding_mode, arguments.PADDING_MODES)
-        check_seed(seed)
-        if backend is not None:
-            arguments.check_word("backend", backend, arguments.BACKENDS)
-        self.patch_size = patch_size
-        self.neighbors = neighbors
-        self.iterations = iterations
-        self.similarity = similarity
+            checks.check_word("init", init, INITS)
+        self.options = SearchOptions(patch_size, neighbors, iterations, similarity, init, padding_mode, seed, backend)
         self.aggregate = aggregate
         self.temperature = temperature
-        self.init = init
-        self.padding_mode = padding_mode
-        self.seed = seed
-        self.backend = backend
+
+    def __getattr__(self, name: str) -> Any:  # called for names that are not plain attributes, such as the options
+        if name in SearchOptions.__dataclass_fields__:
+            return getattr(self.options, name)
+        return super().__getattr__(name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in SearchOptions.__dataclass_fields__:
+            name, value = "options", replace(self.options, **{name: value})
+        super().__setattr__(name, value)
 
     def forward(
         self,
@@ -75,38 +81,44 @@ class PatchAttention(nn.Module):
         query_mask: Tensor | None = None,
         init: str | Matches | None = None,
     ) -> Tensor:
-        """Attend; an ``init`` given here, for example the last frame's matches, goes before the layer's own."""
-        out = patch_attention(
-            query, key, value,
-            aggregate=self.aggregate, temperature=self.temperature, patch_size=self.patch_size,
-            neighbors=self.neighbors, iterations=self.iterations, similarity=self.similarity,
-            init=self.init if init is None else init, key_mask=key_mask, query_mask=query_mask,
-            padding_mode=self.padding_mode, seed=self.seed, backend=self.backend,
-        )  # fmt: skip
-        assert isinstance(out, Tensor)
-        return out
+        """Attend.
+
+        Args:
+            query: ``(B, C, *Sq)``.
+            key: ``(B, C, *Sk)``.
+            value: ``(B, Cv, *Sk)``.
+            key_mask: bool ``(B, 1, *Sk)``, True where a key may be matched.
+            query_mask: bool ``(B, 1, *Sq)``, True where a query takes part.
+            init: replaces the layer's own in this call, for example by the matches of the last video frame.
+
+        Returns:
+            ``(B, Cv, *Sq)``, in the value's type.
+        """
+        options = self.options if init is None else replace(self.options, init=init)
+        return search_and_average(
+            query, key, value, key_mask, query_mask, options, aggregate=self.aggregate, temperature=self.temperature
+        )[0]
 
     def extra_repr(self) -> str:
-        """Patch size and k always, the rest where it is not the default."""
-        shown = [f"patch_size={self.patch_size}", f"neighbors={self.neighbors}"]
-        defaults = {
-            "iterations": None, "similarity": "l2", "aggregate": False, "temperature": 1.0,
-            "init": None, "padding_mode": "replicate", "seed": None, "backend": None,
-        }  # fmt: skip
-        shown += [f"{name}={getattr(self, name)!r}" for name, value in defaults.items() if getattr(self, name) != value]
+        """Show patch size and k, and the other arguments where they differ from the default."""
+        shown = [
+            f"{name}={getattr(self, name)!r}"
+            for name, argument in inspect.signature(PatchAttention).parameters.items()
+            if name in ("patch_size", "neighbors") or getattr(self, name) != argument.default
+        ]
         return ", ".join(shown)
 
 
 class PatchAttentionBlock(nn.Module):
-    """A residual block: query, key and value by 1×1 convolutions, patch attention, and a projection back.
+    """A residual block: query, key and value by 1×1 convolutions, patch attention, and an output projection.
 
-    The last projection starts at zero, so that a new block changes nothing in a trained network.
+    The output projection is initialized to zero, so a new block does not change what a trained network computes.
 
     Args:
-        channels: of the map that goes in and comes out.
-        heads: the channels are split into so many groups, each with its own matches.
-        dimensions: spatial ones, 1 to 3.
-        attention: arguments of :class:`PatchAttention`.
+        channels: number of channels of input and output.
+        heads: number of groups that the channels are split into, each with its own matches.
+        dimensions: number of spatial dimensions, 1 to 3.
+        attention: keyword arguments of :class:`PatchAttention`.
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -118,10 +130,10 @@ class PatchAttentionBlock(nn.Module):
     True
     """
 
-    def __init__(self, channels: int, heads: int = 1, *, dimensions: int = 2, **attention: object) -> None:
+    def __init__(self, channels: int, heads: int = 1, *, dimensions: int = 2, **attention: Any) -> None:
         super().__init__()
-        arguments.check_count("channels", channels, 1)
-        arguments.check_count("heads", heads, 1)
+        checks.check_count("channels", channels, 1)
+        checks.check_count("heads", heads, 1)
         if channels % heads:
             raise ValueError(f"heads must divide channels, got {heads} heads for {channels} channels")
         if dimensions not in (1, 2, 3):
@@ -132,8 +144,8 @@ class PatchAttentionBlock(nn.Module):
         self.query = convolution(channels, channels, 1)
         self.key = convolution(channels, channels, 1)
         self.value = convolution(channels, channels, 1)
-        self.attention = PatchAttention(**attention)  # type: ignore[arg-type]
-        arguments.check_patch_size(self.attention.patch_size, dimensions)
+        self.attention = PatchAttention(**attention)
+        self.attention.options.sides(dimensions)  # checks their number
         self.out = convolution(channels, channels, 1)
         nn.init.zeros_(self.out.weight)
         if self.out.bias is not None:
@@ -146,7 +158,17 @@ class PatchAttentionBlock(nn.Module):
         key_mask: Tensor | None = None,
         query_mask: Tensor | None = None,
     ) -> Tensor:
-        """``x`` attends to ``reference``, or to itself; both ``(B, channels, *S)``."""
+        """Let ``x`` attend to ``reference``, or to itself.
+
+        Args:
+            x: ``(B, channels, *Sq)``.
+            reference: ``(B, channels, *Sk)``; None takes ``x``.
+            key_mask: bool ``(B, 1, *Sk)``, True where a pixel of the reference may be matched.
+            query_mask: bool ``(B, 1, *Sq)``, True where a pixel of ``x`` takes part.
+
+        Returns:
+            ``(B, channels, *Sq)``
+        """
         reference = x if reference is None else reference
         attended = self.attention(
             self._split(self.query(x)),
@@ -159,5 +181,5 @@ class PatchAttentionBlock(nn.Module):
         return out
 
     def _split(self, x: Tensor) -> Tensor:
-        """Heads as batch elements; chunks rather than a view, which inductor cannot order the strides of."""
+        """Move heads into the batch. Chunks, not a view: inductor cannot order a view's strides for symbolic sizes."""
         return torch.cat(x.chunk(self.heads, 1))

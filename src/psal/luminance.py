@@ -1,7 +1,7 @@
-"""Colour taken apart into luminance and chroma, and put together again without changing the luminance.
+"""Split colors into luminance and chroma, and join them again without changing the luminance.
 
 Luminance is the luma of Rec. 601, Y = 0.299 R + 0.587 G + 0.114 B of the gamma-encoded values; chroma is R − Y and
-B − Y. Both are linear in the colour, so means of them are those of mean colours.
+B − Y. Both are linear in the color, so they commute with averaging.
 """
 
 import torch
@@ -11,21 +11,21 @@ RED, GREEN, BLUE = 0.299, 0.587, 0.114
 
 
 def luminance(color: Tensor) -> Tensor:
-    """Luma ``[1, H, W]`` of a colour ``[C, H, W]``, C 1 or 3; a grey picture is its own luma."""
+    """Return the luma ``[1, H, W]`` of an image ``[C, H, W]``, C 1 or 3; a gray image is its own luma."""
     if len(color) == 1:
         return color
     return (RED * color[0] + GREEN * color[1] + BLUE * color[2])[None]
 
 
 def chroma(color: Tensor) -> Tensor:
-    """R − Y and B − Y, ``[2, H, W]``, of a colour ``[3, H, W]``."""
+    """Return the chroma R − Y and B − Y, ``[2, H, W]``, of an image ``[3, H, W]``."""
     return color[0::2] - luminance(color)
 
 
 def join(luma: Tensor, chroma: Tensor) -> Tensor:
-    """The colour with exactly this luma and, as far as RGB can hold it, this chroma.
+    """Return the color with exactly this luma and, within the RGB gamut, this chroma.
 
-    A chroma that is too strong for the luma is scaled towards grey: clipping the channels would change the luma.
+    Chroma outside the gamut is scaled towards gray, because clipping the channels would change the luma.
 
     Args:
         luma: ``[1, H, W]``, 0..1.

@@ -1,4 +1,4 @@
-"""What a search returns, and how good it is."""
+"""Matches, the result of a search, and a measure of their quality."""
 
 from typing import NamedTuple
 
@@ -10,16 +10,21 @@ class Matches(NamedTuple):
     """The k best keys of every query.
 
     Attributes:
-        index: int64 ``(B, k, *Sq)``, flat positions in the key's grid, all different; −1 for a query left out.
+        index: int64 ``(B, k, *Sq)``, flat positions in the key's grid, all different; −1 for a masked query.
         score: ``(B, k, *Sq)``, best first; carries gradients to query and key.
     """
 
-    index: Tensor  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    index: Tensor  # type: ignore[assignment]  # hides tuple.index, which is not needed here
     score: Tensor
 
 
 class MatchQuality(NamedTuple):
-    """How far matches are from the truth; see :func:`match_quality`."""
+    """How close matches come to the exact ones; see :func:`match_quality`.
+
+    Attributes:
+        cost_ratio: mean cost of the best match over that of the exact one; 1 when nothing is lost.
+        best_found: fraction of queries whose best match is as good as the exact one, 0..1.
+    """
 
     cost_ratio: float
     best_found: float
@@ -29,18 +34,18 @@ def match_quality(matches: Matches, exact: Matches, *, similarity: str = "l2") -
     """Compare found matches with those of :func:`psal.exact_match`.
 
     Args:
-        matches: from :func:`psal.patch_match`.
-        exact: from :func:`psal.exact_match` with the same query, key and patch size; of each, the best counts.
-        similarity: what the scores are. Cost is the squared distance for "l2" and one minus the score for
-            "cosine"; "dot" has no cost that is zero for a perfect match, so the scores themselves are compared.
+        matches: result of :func:`psal.patch_match`.
+        exact: result of :func:`psal.exact_match` for the same query, key and patch size. Only the best match of each
+            query counts, so the two may differ in k.
+        similarity: the similarity that the scores measure. The cost is the squared distance for "l2" and one minus the
+            score for "cosine". "dot" has no cost that is zero for a perfect match: ``cost_ratio`` is then the mean
+            exact score over the mean score.
 
     Returns:
-        ``cost_ratio``: mean cost of the best match over the mean cost of the exact one (for "dot": mean exact
-        score over mean score), 1 when nothing is lost. ``best_found``: share of queries whose best match is as
-        good as the exact one. Queries left out by a mask don't count.
+        :class:`MatchQuality`; masked queries don't count.
 
     Raises:
-        ValueError: if the two are not about the same queries.
+        ValueError: if the two have different queries or query masks.
 
     >>> import psal
     >>> image = torch.rand(1, 3, 16, 16)
@@ -52,7 +57,7 @@ def match_quality(matches: Matches, exact: Matches, *, similarity: str = "l2") -
     index, best_index = matches.index[:, 0], exact.index[:, 0]
     if index.shape != best_index.shape:
         raise ValueError(
-            f"matches and exact must be of the same queries, got {tuple(index.shape)} and {tuple(best_index.shape)}"
+            f"matches and exact must have the same queries, got {tuple(index.shape)} and {tuple(best_index.shape)}"
         )
     active = index >= 0
     if not active.equal(best_index >= 0):

@@ -1,4 +1,4 @@
-"""Seeds of the random searches: drawn from torch's generator, or given."""
+"""Seeds of random searches: given, or drawn from torch's generator."""
 
 import torch
 from torch import Tensor
@@ -17,12 +17,12 @@ def check_seed(seed: int | None) -> None:
 
 
 def draw_seed(seed: int | None) -> Tensor:
-    """Seed as the ops take it: a 0-d int64 tensor on the CPU. None draws one from torch's generator."""
+    """Return a seed as the ops take it, a 0-d int64 tensor on the CPU; None draws one from torch's generator."""
     if seed is None:
         return torch.randint(0, 2**62, (), dtype=torch.int64, device="cpu")
     return torch.tensor(seed, dtype=torch.int64, device="cpu")
 
 
 def add_to_seed(seed: int, offset: int) -> int:
-    """Sum of a seed and an offset, wrapped around to 64 bits: a different seed for each offset."""
+    """Add an offset to a seed, wrapping around at 64 bits: a different seed for each offset."""
     return (seed + offset + 2**63) % 2**64 - 2**63

@@ -1,4 +1,4 @@
-"""Put one attention layer in the place of others inside a network."""
+"""Replace the attention layers of a network."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -6,31 +6,36 @@ from contextlib import contextmanager
 
 from torch import nn
 
-from psal.baselines.patches import PatchLayer
-from psal.layers import PatchAttention
+from psal.layers import AttentionLayer
 
 Filter = Callable[[nn.Module, str], bool]
 Replacement = nn.Module | Callable[[], nn.Module]
 
 
 def is_attention(module: nn.Module, name: str) -> bool:
-    """Whether a module is one of psal's layers or baselines: what is swapped unless a filter says otherwise."""
-    return isinstance(module, PatchAttention | PatchLayer)
+    """Return whether a module is one of psal's layers or baselines: the default filter."""
+    return isinstance(module, AttentionLayer)
 
 
 def swap_attention_(model: nn.Module, replacement: Replacement, filter_fn: Filter | None = None) -> list[str]:
-    """Replace attention layers of a network in place, wherever they stand.
+    """Replace all attention layers inside a network, in place.
+
+    Warns if there is nothing to replace.
 
     Args:
-        model: whose submodules are looked through; itself it stays.
-        replacement: a layer, which then stands in all places, or a function without arguments that makes one for each;
-            one layer in several places is replaced by one. If the function fails, nothing is replaced.
-        filter_fn: ``(module, name) -> bool``, True for what is to be replaced; None takes psal's own layers and
-            :mod:`psal.baselines`. What is inside a replaced module is not asked about.
+        model: the network; its submodules at any depth are candidates, the model itself is not.
+        replacement: a layer that is used in all places, or a function without arguments that makes one for each
+            replaced layer. A layer that occurs in several places is replaced by a single new one. If the function
+            fails, nothing is replaced.
+        filter_fn: ``(module, name) -> bool``, True for modules to replace; None selects psal's own layers and
+            those of :mod:`psal.baselines`. Submodules of a replaced module are not visited.
 
     Returns:
-        Names of what was replaced, as in ``model.named_modules()``, but all that a layer has in its parent; with a
-        warning if there is nothing.
+        Names of the replaced modules, as in ``model.named_modules()``; if a parent has one layer under several names,
+        all of them.
+
+    Raises:
+        TypeError: if ``replacement`` is not a module and does not make one.
 
     >>> from psal import PatchAttention
     >>> from psal.models import Colorizer
@@ -45,7 +50,7 @@ def swap_attention_(model: nn.Module, replacement: Replacement, filter_fn: Filte
 def swapped_attention(
     model: nn.Module, replacement: Replacement, filter_fn: Filter | None = None
 ) -> Iterator[list[str]]:
-    """:func:`swap_attention_` for the time of a ``with`` block; afterwards the old layers are back."""
+    """Replace attention layers as :func:`swap_attention_` does inside a ``with`` block, and restore the old ones."""
     swapped = _swap(model, replacement, filter_fn, frames_to_caller=4)
     try:
         yield [name for name, _, _ in swapped]
@@ -57,13 +62,13 @@ def swapped_attention(
 def _swap(
     model: nn.Module, replacement: Replacement, filter_fn: Filter | None, frames_to_caller: int
 ) -> list[tuple[str, nn.Module, nn.Module]]:
-    """Swap; returns the name, the parent and the old module of each place."""
+    """Replace layers; return the name, the parent and the old module of each place."""
     if not callable(replacement):
         raise TypeError(f"replacement must be a module, or a function that makes one, got {type(replacement).__name__}")
     found = list(_places(model, filter_fn or is_attention, "", set()))
     if not found:
-        what = "no attention layer was swapped: none was found, or filter_fn took none"
-        warnings.warn(what, stacklevel=frames_to_caller)
+        message = "no attention layer was swapped: the model has none, or filter_fn selected none"
+        warnings.warn(message, stacklevel=frames_to_caller)
     layers = {before: _make(replacement) for before in dict.fromkeys(before for _, _, before in found)}
     for name, parent, before in found:
         setattr(parent, name.rpartition(".")[2], layers[before].train(before.training))
@@ -80,7 +85,7 @@ def _make(replacement: Replacement) -> nn.Module:
 def _places(
     module: nn.Module, wanted: Filter, prefix: str, seen: set[nn.Module]
 ) -> Iterator[tuple[str, nn.Module, nn.Module]]:
-    """Every place once, also those of one layer under several names, which ``named_children`` leaves out."""
+    """Yield name, parent and module of each place. ``named_children`` would skip a layer's second name."""
     seen.add(module)
     for name, child in module._modules.items():
         full = f"{prefix}{name}"

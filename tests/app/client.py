@@ -13,7 +13,7 @@ API = "/gradio_api"
 
 
 class Client:
-    """A visitor with a page of its own.
+    """A session with a page of its own.
 
     Args:
         address: of the server.
@@ -31,7 +31,7 @@ class Client:
 
     @contextlib.contextmanager
     def staying(self) -> Iterator[None]:
-        """Keep the page open, as a browser does; afterwards the visitor has left."""
+        """Keep the page open, as a browser does; afterwards the session has left."""
         with self.http.stream("GET", f"{API}/heartbeat/{self.page}"):
             yield
 
@@ -70,15 +70,15 @@ class Client:
 
     def fill(self, photo: Any, mask: Any, seed: int) -> str:
         """Fill what a mask marks; returns the message."""
-        message, *_ = self.answer(self.event("fill-run", "click"), [photo, mask, "", seed, None])
+        message, *_ = self.answer(self.event("inpaint-run", "click"), [photo, mask, "", seed, None])
         return str(message)
 
     def open_mask(self, value: Any, photo: Any) -> Any:
         """The message and the field's value after a mask was dropped."""
-        message, opened, *_ = self.answer(self.event("fill-mask", "upload"), [value, photo])
+        message, opened, *_ = self.answer(self.event("inpaint-mask", "upload"), [value, photo])
         return message, opened
 
     def open_photo(self, value: Any) -> Any:
         """The message and the field's value after a picture was dropped for filling."""
-        message, opened, *_ = self.answer(self.event("fill-photo", "upload"), [value])
+        message, opened, *_ = self.answer(self.event("inpaint-photo", "upload"), [value])
         return message, opened

@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Route, sync_playwright
 
 from app.page import CHROMIUM, CHROMIUM_ARGUMENTS, PATIENCE, AppPage
 from psal.data.samples import samples
-from psal.io.files import write_picture_file
+from psal.io.photo import Photo
 
 COMMAND = (sys.executable, "-m", "psal.cli", "app")
 
@@ -39,9 +39,9 @@ class Server:
             assert time.monotonic() < end
             time.sleep(0.05)
 
-    def visitors_files(self) -> list[Path]:
+    def sessions_files(self) -> list[Path]:
         # Not by rglob, which fails on folders that go meanwhile.
-        return [Path(folder, name) for folder, _, names in os.walk(self.folder() / "visitors") for name in names]
+        return [Path(folder, name) for folder, _, names in os.walk(self.folder() / "sessions") for name in names]
 
 
 @pytest.fixture(scope="session")
@@ -73,7 +73,7 @@ OpenPage = Callable[..., AppPage]
 
 @pytest.fixture
 def open_page(browser: Browser, server: Server) -> Iterator[OpenPage]:
-    """Opens pages, each for a visitor of its own. All other addresses are blocked, and asking for one fails the test,
+    """Opens pages, each for a session of its own. All other addresses are blocked, and asking for one fails the test,
     as does an error in the page's console."""
     asked_for: list[str] = []
     errors: list[str] = []
@@ -118,5 +118,5 @@ def photo() -> NDArray[Any]:
 @pytest.fixture
 def photo_file(photo: NDArray[Any], tmp_path: Path) -> Path:
     path = tmp_path / "my photo.png"
-    write_picture_file(path, photo)
+    Photo(photo).save(path)
     return path

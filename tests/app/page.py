@@ -1,4 +1,4 @@
-"""The page as a visitor handles it. What depends on Gradio's version, and every selector, is in this file."""
+"""The page as a session handles it. What depends on Gradio's version, and every selector, is in this file."""
 
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,13 @@ CHROMIUM_ARGUMENTS = (
     "--disable-sync",
 )
 PATIENCE = 60_000  # milliseconds; a busy machine is no failure
-TABS = {"fill": "Fill", "colour": "Colour", "rebuild": "Rebuild", "enlarge": "Enlarge", "inside": "Look inside"}
+TABS = {
+    "inpaint": "Inpaint",
+    "colorize": "Colorize",
+    "reconstruct": "Reconstruct",
+    "upscale": "Upscale",
+    "inside": "Look inside",
+}
 
 TORN_WORDS = """() => {
   const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), torn = [];
@@ -51,7 +57,7 @@ class AppPage:
 
     def open(self) -> "AppPage":
         self.page.goto(self.address)
-        expect(self.button("fill", "run")).to_be_visible()
+        expect(self.button("inpaint", "run")).to_be_visible()
         return self
 
     def go_to(self, tab: str) -> None:
@@ -70,7 +76,7 @@ class AppPage:
 
     def opening_message(self, tab: str) -> Locator:
         """Where problems with a dropped picture are told."""
-        return self.page.locator(f"#{tab}-message" if tab in ("fill", "inside") else f"#{tab}-opening")
+        return self.page.locator(f"#{tab}-message" if tab in ("inpaint", "inside") else f"#{tab}-opening")
 
     def toast(self) -> Locator:
         return self.page.locator(".toast-body")
@@ -123,14 +129,14 @@ class AppPage:
         return found
 
     def canvas(self) -> Locator:
-        return self.page.locator("#fill-painter .painter-canvas")
+        return self.page.locator("#inpaint-painter .painter-canvas")
 
     def wait_for_canvas(self) -> None:
         """Until the preview is on the canvas, with a mask if there is one."""
         expect(self.canvas()).to_be_visible()
-        preview = self.preview("fill", "photo").get_attribute("src")
+        preview = self.preview("inpaint", "photo").get_attribute("src")
         expect(
-            self.page.locator(f"#fill-painter [data-ready='{preview}'], #fill-painter[data-ready='{preview}']")
+            self.page.locator(f"#inpaint-painter [data-ready='{preview}'], #inpaint-painter[data-ready='{preview}']")
         ).to_have_count(1)
 
     def stroke(self, start: tuple[float, float], end: tuple[float, float]) -> None:
@@ -145,7 +151,7 @@ class AppPage:
         self.page.mouse.up()
 
     def painting_tool(self, name: str) -> Locator:
-        return self.page.locator(f"#fill-painter .painter-{name}")
+        return self.page.locator(f"#inpaint-painter .painter-{name}")
 
     def set_brush(self, size: int) -> None:
         self.painting_tool("size").fill(str(size))
@@ -154,7 +160,7 @@ class AppPage:
         """How many pixels of the canvas are in the hole."""
         count: int = self.page.evaluate(
             """() => {
-                const canvas = document.querySelector("#fill-painter .painter-canvas");
+                const canvas = document.querySelector("#inpaint-painter .painter-canvas");
                 const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
                 let count = 0;
                 for (let at = 3; at < data.length; at += 4) count += data[at] > 127;
@@ -170,17 +176,17 @@ class AppPage:
         expect(self.message(tab)).not_to_have_text(before)
         expect(self.message(tab)).to_contain_text(done)
 
-    def seconds_to_fill_again(self) -> float:
+    def seconds_to_inpaint_again(self) -> float:
         """From the click to the message that it is done and the result in the slider, as the browser has it."""
         seconds: float = self.page.evaluate(
             """async () => {
-                const frame = () => new Promise(requestAnimationFrame);
-                const message = document.querySelector("#fill-message .said");
-                const shown = () => [...document.querySelectorAll("#fill-slider img")].map((image) => image.src).join();
+                const frame = () => new Promise(requestAnimationFrame), slider = "#inpaint-slider img";
+                const message = document.querySelector("#inpaint-message .said");
+                const shown = () => [...document.querySelectorAll(slider)].map((image) => image.src).join();
                 const [said, pictures, start] = [message?.textContent, shown(), performance.now()];
-                document.querySelector("#fill-again").click();
-                const text = () => document.querySelector("#fill-message .said")?.textContent ?? said;
-                const loaded = () => [...document.querySelectorAll("#fill-slider img")].every((each) => each.complete);
+                document.querySelector("#inpaint-again").click();
+                const text = () => document.querySelector("#inpaint-message .said")?.textContent ?? said;
+                const loaded = () => [...document.querySelectorAll(slider)].every((each) => each.complete);
                 while (text() === said || shown() === pictures || !loaded()) await frame();
                 return (performance.now() - start) / 1000;
             }"""
@@ -217,7 +223,7 @@ class AppPage:
 
     def focused(self) -> Any:
         """Id of the part of the first tab that has the focus."""
-        return self.page.evaluate("() => document.activeElement?.closest('[id^=fill-]')?.id")
+        return self.page.evaluate("() => document.activeElement?.closest('[id^=inpaint-]')?.id")
 
     def scrolls_sideways(self) -> bool:
         wide: bool = self.page.evaluate(

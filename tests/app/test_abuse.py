@@ -19,8 +19,8 @@ from playwright.sync_api import expect
 from app.client import API, Client
 from app.conftest import OpenPage, Server
 from app.page import AppPage
-from psal.app.limits import MOST_BYTES, MOST_BYTES_OF_A_MESSAGE
-from psal.io.files import write_picture_file
+from psal.app.limits import MAX_FILE_BYTES, MAX_MESSAGE_BYTES
+from psal.io.photo import Photo
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
@@ -49,36 +49,36 @@ def client(server: Server) -> Iterator[Client]:
     [
         ("letter.png", b"Dear all", "is damaged, or not a picture: give a PNG"),
         ("drawing.svg", SVG, "is damaged, or not a picture: give a PNG"),
-        ("bomb.png", png_of_zeros(30_000, 30_000), "has 900 megapixels, of which at most 40 can be used"),
-        ("wide.png", png_of_zeros(2**31 - 1, 1)[:60], "has 2147 megapixels, of which at most 40 can be used"),
+        ("bomb.png", png_of_zeros(30_000, 30_000), "has 900 megapixels, but at most 40 can be used"),
+        ("wide.png", png_of_zeros(2**31 - 1, 1)[:60], "has 2147 megapixels, but at most 40 can be used"),
         ("empty.jpg", b"", "is empty"),
     ],
     ids=["text", "svg", "bomb", "header", "empty"],
 )
 def test_a_bad_file_gets_a_sentence(name: str, content: bytes, words: str, page: AppPage, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
-    page.choose("fill", "photo", tmp_path / name)
-    expect(page.opening_message("fill")).to_contain_text(words)
-    expect(page.opening_message("fill")).to_contain_text(name)
-    expect(page.opening_message("fill")).not_to_contain_text("/")
-    expect(page.preview("fill", "photo")).to_be_hidden()
+    page.choose("inpaint", "photo", tmp_path / name)
+    expect(page.opening_message("inpaint")).to_contain_text(words)
+    expect(page.opening_message("inpaint")).to_contain_text(name)
+    expect(page.opening_message("inpaint")).not_to_contain_text("/")
+    expect(page.preview("inpaint", "photo")).to_be_hidden()
     if name == "letter.png":
-        page.screenshot("fill-bad-file")
+        page.screenshot("inpaint-bad-file")
 
 
 def test_a_mask_of_another_size_gets_a_sentence(page: AppPage, photo_file: Path, tmp_path: Path) -> None:
-    write_picture_file(tmp_path / "mask.png", np.full((50, 60), 255, np.uint8))
-    page.drop("fill", "photo", photo_file)
-    page.choose("fill", "mask", tmp_path / "mask.png")
-    expect(page.opening_message("fill")).to_contain_text(
-        "mask.png is 60 × 50 pixels and the picture 160 × 128: they must be of one size."
+    Photo(np.full((50, 60), 255, np.uint8)).save(tmp_path / "mask.png")
+    page.drop("inpaint", "photo", photo_file)
+    page.choose("inpaint", "mask", tmp_path / "mask.png")
+    expect(page.opening_message("inpaint")).to_contain_text(
+        "mask.png is 60 × 50 pixels and the picture 160 × 128: they must have the same size."
     )
 
 
 def test_a_file_that_is_too_large_is_refused_whatever_its_header_says(client: Client, server: Server) -> None:
     connection = http.client.HTTPConnection(server.address.removeprefix("http://"))
     connection.putrequest("POST", f"{API}/upload")
-    connection.putheader("Content-Length", str(MOST_BYTES + 10**6))
+    connection.putheader("Content-Length", str(MAX_FILE_BYTES + 10**6))
     connection.putheader("Cookie", "; ".join(f"{name}={value}" for name, value in client.http.cookies.items()))
     connection.endheaders()
     answer = connection.getresponse()
@@ -87,7 +87,7 @@ def test_a_file_that_is_too_large_is_refused_whatever_its_header_says(client: Cl
 
     def pieces() -> Iterator[bytes]:
         yield b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.png"\r\n\r\n'
-        for _ in range(MOST_BYTES // 10**6 + 2):
+        for _ in range(MAX_FILE_BYTES // 10**6 + 2):
             yield bytes(10**6)
 
     try:
@@ -96,10 +96,10 @@ def test_a_file_that_is_too_large_is_refused_whatever_its_header_says(client: Cl
         assert refused.status_code == 413
     except httpx.WriteError:
         pass  # the server hung up before all was sent
-    message = {"data": ["x" * MOST_BYTES_OF_A_MESSAGE], "fn_index": 0, "session_hash": client.page}
+    message = {"data": ["x" * MAX_MESSAGE_BYTES], "fn_index": 0, "session_hash": client.page}
     refused = client.http.post(f"{API}/queue/join", json=message)
     assert (refused.status_code, "may have at most 8 MB" in refused.text) == (413, True)
-    assert not [path for path in server.visitors_files() if path.stat().st_size > 10**6]
+    assert not [path for path in server.sessions_files() if path.stat().st_size > 10**6]
 
 
 @pytest.mark.parametrize(
@@ -115,38 +115,38 @@ def test_no_file_of_the_machine_can_be_read(path: str, client: Client, server: S
         refused = client.http.get(address)
         assert refused.status_code in (403, 404)
         assert "root:" not in refused.text
-    refused = client.join(client.event("fill-photo", "upload"), [{"path": path, "name": "a.png"}])
+    refused = client.join(client.event("inpaint-photo", "upload"), [{"path": path, "name": "a.png"}])
     assert refused.status_code == 403
 
 
-def test_files_of_other_visitors_cannot_be_used(client: Client, server: Server, photo_file: Path) -> None:
+def test_files_of_other_sessions_cannot_be_used(client: Client, server: Server, photo_file: Path) -> None:
     value = client.drop(photo_file)
     assert client.http.get(f"{API}/file={value['path']}").status_code == 200
     message, opened = client.open_photo(value)
     assert (message, opened["width"]) == ("", 160)
     other = Client(server.address).open()
     assert other.http.get(f"{API}/file={value['path']}").status_code == 403
-    assert other.join(other.event("fill-photo", "upload"), [value]).status_code == 403
+    assert other.join(other.event("inpaint-photo", "upload"), [value]).status_code == 403
     other.page = client.page  # somebody else's page
-    assert other.join(other.event("fill-photo", "upload"), [other.drop(photo_file)]).status_code == 403
+    assert other.join(other.event("inpaint-photo", "upload"), [other.drop(photo_file)]).status_code == 403
     assert other.http.get(f"{API}/queue/data", params={"session_hash": client.page}).status_code == 403
     assert other.http.get(f"{API}/heartbeat/{client.page}").status_code == 403
     cancel = {"session_hash": client.page, "fn_index": 0, "event_id": "a"}
     assert other.http.post(f"{API}/cancel", json=cancel).status_code == 403
 
 
-def test_links_do_not_lead_out_of_a_visitors_folder(client: Client, photo_file: Path) -> None:
+def test_links_do_not_lead_out_of_a_sessions_folder(client: Client, photo_file: Path) -> None:
     link = Path(client.drop(photo_file)["path"]).with_name("link.png")
     link.symlink_to("/etc/passwd")
     assert client.http.get(f"{API}/file={link}").status_code == 403
 
 
 @pytest.mark.parametrize("name", ["../../../../tmp/evil.png", "/etc/evil.png", "..\\..\\evil.png", "..", "a\x00b.png"])
-def test_an_upload_stays_in_the_visitors_folder(name: str, client: Client, server: Server) -> None:
+def test_an_upload_stays_in_the_sessions_folder(name: str, client: Client, server: Server) -> None:
     answer = client.upload(name, b"x")
     if answer.status_code == 200:
         [kept] = answer.json()
-        assert server.folder() / "visitors" in Path(kept).parents
+        assert server.folder() / "sessions" in Path(kept).parents
         assert ".." not in Path(kept).parts
     else:
         assert answer.status_code == 400
@@ -210,8 +210,8 @@ def test_values_that_no_page_sends_get_a_sentence(
     _, photo = client.open_photo(client.drop(photo_file))
     given = {"photo": photo, "mask": None, "painted": "", "seed": 0, "done": None} | values
     try:
-        message, *_ = client.answer(client.event("fill-run", "click"), list(given.values()))
-    except (httpx.HTTPStatusError, RuntimeError) as error:  # the guard or Gradio had something against it
+        message, *_ = client.answer(client.event("inpaint-run", "click"), list(given.values()))
+    except (httpx.HTTPStatusError, RuntimeError) as error:  # the middleware or Gradio had something against it
         message = str(error)
     assert words in message
 
@@ -221,7 +221,7 @@ def test_painting_of_another_size_gets_a_sentence(client: Client, photo_file: Pa
     buffer = io.BytesIO()
     Image.new("RGBA", (7, 9), "white").save(buffer, "PNG")
     painted = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
-    message, *_ = client.answer(client.event("fill-run", "click"), [photo, None, painted, 0, None])
+    message, *_ = client.answer(client.event("inpaint-run", "click"), [photo, None, painted, 0, None])
     assert "must be RGBA of 160 × 128 pixels" in message
 
 
@@ -233,49 +233,49 @@ def large(tmp_path: Path, photo: NDArray[Any]) -> Path:
 
 
 def start_long_job(page: AppPage, large: Path) -> None:
-    page.go_to("rebuild")
-    page.drop("rebuild", "photo", large)
-    page.drop("rebuild", "reference", large)
-    page.button("rebuild", "run").click()
-    expect(page.message("rebuild")).to_contain_text("rebuild")
+    page.go_to("reconstruct")
+    page.drop("reconstruct", "photo", large)
+    page.drop("reconstruct", "reference", large)
+    page.button("reconstruct", "run").click()
+    expect(page.message("reconstruct")).to_contain_text("reconstruct")
 
 
 def test_a_job_stops_when_told_to_and_the_next_one_runs(page: AppPage, large: Path) -> None:
     start_long_job(page, large)
-    page.screenshot("rebuild-running", full_page=True)
-    page.button("rebuild", "stop").click()
-    expect(page.message("rebuild")).to_contain_text("Stopped")
-    page.put_sample("rebuild")
-    page.run("rebuild", "Rebuilt in")
+    page.screenshot("reconstruct-running", full_page=True)
+    page.button("reconstruct", "stop").click()
+    expect(page.message("reconstruct")).to_contain_text("Stopped")
+    page.put_sample("reconstruct")
+    page.run("reconstruct", "Done in")
 
 
-def test_one_job_a_visitor_and_a_queue_that_says_where_one_stands(open_page: OpenPage, large: Path) -> None:
+def test_one_job_a_session_and_a_queue_that_says_where_one_stands(open_page: OpenPage, large: Path) -> None:
     first, second, third = open_page(), open_page(), open_page()
     for page in (first, third):
-        page.go_to("enlarge")
-        page.put_sample("enlarge")
+        page.go_to("upscale")
+        page.put_sample("upscale")
     for page in (first, second):
         start_long_job(page, large)
-    first.go_to("enlarge")
-    first.button("enlarge", "run").click()
+    first.go_to("upscale")
+    first.button("upscale", "run").click()
     expect(first.toast()).to_contain_text("one job at a time")
-    third.button("enlarge", "run").click()
-    expect(third.message("enlarge")).to_contain_text("queue: 1/1")
+    third.button("upscale", "run").click()
+    expect(third.message("upscale")).to_contain_text("queue: 1/1")
     third.screenshot("queue")
-    second.button("rebuild", "stop").click()
-    expect(third.message("enlarge")).to_contain_text("Enlarged in")
-    first.go_to("rebuild")
-    first.button("rebuild", "stop").click()
-    expect(first.message("rebuild")).to_contain_text("Stopped")
+    second.button("reconstruct", "stop").click()
+    expect(third.message("upscale")).to_contain_text("Done in")
+    first.go_to("reconstruct")
+    first.button("reconstruct", "stop").click()
+    expect(first.message("reconstruct")).to_contain_text("Stopped")
 
 
 def test_leaving_ends_the_job(open_page: OpenPage, server: Server, large: Path) -> None:
-    others = set(server.visitors_files())
+    others = set(server.sessions_files())
     page = open_page()
     start_long_job(page, large)
     page.page.close()
-    server.wait_until(lambda: set(server.visitors_files()) <= others)
+    server.wait_until(lambda: set(server.sessions_files()) <= others)
     other = open_page()
-    other.put_sample("fill")
+    other.put_sample("inpaint")
     other.wait_for_canvas()
-    other.run("fill", "Filled in")
+    other.run("inpaint", "Done in")

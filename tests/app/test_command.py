@@ -53,7 +53,7 @@ def test_ctrl_c_stops_with_no_trace_left(host: str, tmp_path: Path) -> None:
                 output, complaints = process.communicate(timeout=60)
     assert (process.returncode, output) == (130, "")
     *warnings, last = complaints.splitlines()
-    assert last == "stopped"
+    assert last == "interrupted"
     assert [line.startswith("warning: whoever can reach this computer") for line in warnings] == [True] * (
         host != "127.0.0.1"
     )
@@ -61,7 +61,7 @@ def test_ctrl_c_stops_with_no_trace_left(host: str, tmp_path: Path) -> None:
 
 
 def test_without_gradio_the_extra_is_named() -> None:
-    script = "import sys; sys.modules['gradio'] = None; import psal.cli; psal.cli.main()"
+    script = "import sys; sys.modules['gradio'] = None; import psal.cli.main; psal.cli.main.main()"
     done = subprocess.run([sys.executable, "-c", script, "app"], **PIPES, timeout=120, check=False)
     assert done.returncode == 1
     assert "pip install 'psal[app]'" in done.stderr

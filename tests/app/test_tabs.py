@@ -15,64 +15,64 @@ import psal.io.pictures
 from app.conftest import OpenPage
 from app.page import TABS, AppPage
 from psal.data.samples import samples
-from psal.io.files import read_picture_file, write_picture_file
+from psal.io.photo import Photo
 
-SAMPLES = {sample.name: sample for sample in samples()}
+SAMPLES = {sample.edit: sample for sample in samples()}
 
 
 @pytest.fixture
 def pair(tmp_path: Path) -> dict[str, Path]:
-    """Two views of a scene, small, and the first of them in grey."""
+    """Two views of a scene, small, and the first of them in gray."""
     sample = SAMPLES["reconstruct"]
-    left, right = sample.picture[:120, :160], sample.reference
+    left, right = sample.picture[:120, :160], sample.partner
     assert right is not None
     pictures = {
         "photo": left,
         "reference": right[:110, :170],
-        "grey": left.mean(2).round().astype(np.uint8),
+        "gray": left.mean(2).round().astype(np.uint8),
     }
     for name, pixels in pictures.items():
-        write_picture_file(tmp_path / f"{name}.png", np.ascontiguousarray(pixels))
+        Photo(np.ascontiguousarray(pixels)).save(tmp_path / f"{name}.png")
     return {name: tmp_path / f"{name}.png" for name in pictures}
 
 
 def downloaded(page: AppPage, tab: str, name: str, folder: Path) -> NDArray[Any]:
     path = folder / page.download(tab, name).suggested_filename
     page.download(tab, name).save_as(path)
-    return read_picture_file(path).pixels
+    return Photo.open(path).pixels
 
 
-def test_colour(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
-    page.go_to("colour")
-    page.drop("colour", "photo", pair["grey"])
-    page.drop("colour", "reference", pair["reference"])
-    page.set_seed("colour", 2)
-    page.run("colour", "Coloured in")
-    grey, reference = (read_picture_file(pair[name]).pixels for name in ("grey", "reference"))
+def test_colorize(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
+    page.go_to("colorize")
+    page.drop("colorize", "photo", pair["gray"])
+    page.drop("colorize", "reference", pair["reference"])
+    page.set_seed("colorize", 2)
+    page.run("colorize", "Done in")
+    gray, reference = (Photo.open(pair[name]).pixels for name in ("gray", "reference"))
     np.testing.assert_array_equal(
-        downloaded(page, "colour", "result", tmp_path), psal.colorize(grey, reference, seed=2)
+        downloaded(page, "colorize", "result", tmp_path), psal.colorize(gray, reference, seed=2)
     )
 
 
-def test_rebuild(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
-    page.go_to("rebuild")
-    page.drop("rebuild", "photo", pair["photo"])
-    page.drop("rebuild", "reference", pair["reference"])
-    page.run("rebuild", "Rebuilt in")
-    photo, reference = (read_picture_file(pair[name]).pixels for name in ("photo", "reference"))
+def test_reconstruct(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
+    page.go_to("reconstruct")
+    page.drop("reconstruct", "photo", pair["photo"])
+    page.drop("reconstruct", "reference", pair["reference"])
+    page.run("reconstruct", "Done in")
+    photo, reference = (Photo.open(pair[name]).pixels for name in ("photo", "reference"))
     rebuilt, shifts = psal.reconstruct(photo, reference, seed=0, return_shifts=True)
-    np.testing.assert_array_equal(downloaded(page, "rebuild", "result", tmp_path), rebuilt)
-    np.testing.assert_array_equal(downloaded(page, "rebuild", "shifts-file", tmp_path), shifts)
-    expect(page.picture("rebuild", "shifts").first).to_be_visible()
+    np.testing.assert_array_equal(downloaded(page, "reconstruct", "result", tmp_path), rebuilt)
+    np.testing.assert_array_equal(downloaded(page, "reconstruct", "shifts-file", tmp_path), shifts)
+    expect(page.picture("reconstruct", "shifts").first).to_be_visible()
 
 
-def test_enlarge(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
-    page.go_to("enlarge")
-    page.drop("enlarge", "photo", pair["photo"])
-    page.set_number("enlarge", "scale", 1.5)
-    page.run("enlarge", "240 × 180")
-    photo = read_picture_file(pair["photo"]).pixels
-    np.testing.assert_array_equal(downloaded(page, "enlarge", "result", tmp_path), psal.upscale(photo, 1.5, seed=0))
+def test_upscale(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
+    page.go_to("upscale")
+    page.drop("upscale", "photo", pair["photo"])
+    page.set_number("upscale", "scale", 1.5)
+    page.run("upscale", "240 × 180")
+    photo = Photo.open(pair["photo"]).pixels
+    np.testing.assert_array_equal(downloaded(page, "upscale", "result", tmp_path), psal.upscale(photo, 1.5, seed=0))
 
 
 def test_look_inside_shows_the_weights_of_a_clicked_pixel(page: AppPage, pair: dict[str, Path], tmp_path: Path) -> None:
@@ -90,8 +90,7 @@ def test_look_inside_shows_the_weights_of_a_clicked_pixel(page: AppPage, pair: d
         places = [(int(row["row"]), int(row["column"]), float(row["weight"])) for row in csv.DictReader(lines)]
     assert sum(weight for _, _, weight in places) == pytest.approx(1, abs=1e-3)
     query, key = (
-        psal.io.pictures.open_picture(read_picture_file(pair[name]).pixels).color[None]
-        for name in ("photo", "reference")
+        psal.io.pictures.open_picture(Photo.open(pair[name]).pixels).color[None] for name in ("photo", "reference")
     )
     out = psal.patch_attention(query, key, key, aggregate=True, temperature=0.2, seed=0)
     assert not isinstance(out, tuple)
@@ -119,10 +118,10 @@ def test_look_inside_takes_one_picture_and_a_pixel_by_numbers(page: AppPage, pai
 
 @pytest.mark.parametrize("tab", list(TABS))
 def test_each_tab_has_a_sample_and_shows_its_result(tab: str, page: AppPage) -> None:
-    if tab != "fill":
+    if tab != "inpaint":
         page.go_to(tab)
     page.put_sample(tab)
-    if tab == "fill":
+    if tab == "inpaint":
         page.wait_for_canvas()
     page.run(tab, "in ")
     shown = page.picture("inside", "key") if tab == "inside" else page.slider_pictures(tab)
@@ -130,7 +129,7 @@ def test_each_tab_has_a_sample_and_shows_its_result(tab: str, page: AppPage) -> 
     page.screenshot(f"{tab}-sample", full_page=True)
 
 
-@pytest.mark.parametrize("tab", [tab for tab in TABS if tab != "fill"])
+@pytest.mark.parametrize("tab", [tab for tab in TABS if tab != "inpaint"])
 def test_no_tab_scrolls_sideways_in_a_narrow_window(tab: str, open_page: OpenPage) -> None:
     page = open_page(viewport={"width": 390, "height": 800})
     page.go_to(tab)

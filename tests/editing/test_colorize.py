@@ -15,7 +15,7 @@ LUMA = torch.tensor([0.299, 0.587, 0.114])
 
 
 def scene(height: int = 83, width: int = 121) -> Tensor:
-    """A colour picture whose four regions differ in texture; 8-bit values, ``[3, H, W]``."""
+    """Color picture ``[3, H, W]`` with 8-bit values, whose four regions differ in texture."""
     generator = torch.Generator().manual_seed(1)
     y, x = torch.meshgrid(torch.arange(height) / 1.0, torch.arange(width) / 1.0, indexing="ij")
     textures = [torch.sin(x / 1.5), torch.sin(y / 2), torch.sin((x + y) / 3), torch.rand(height, width) * 2 - 1]
@@ -31,17 +31,17 @@ def luma(color: Tensor) -> Tensor:
 
 
 def chroma_error(found: Tensor, truth: Tensor) -> float:
-    """Mean square error of the chroma over that of the grey picture, which has none."""
+    """Mean squared error of the chroma, relative to that of a gray picture."""
     found_chroma, true_chroma = found - luma(found), truth - luma(truth)
     return float(((found_chroma - true_chroma) ** 2).mean() / (true_chroma**2).mean())
 
 
-def test_picture_gets_its_own_colours_back() -> None:
+def test_picture_gets_its_own_colors_back() -> None:
     truth = scene()
     assert chroma_error(psal.colorize(luma(truth), truth, seed=0), truth) < 0.01
 
 
-def test_shifted_part_of_the_scene_gives_the_colours() -> None:
+def test_shifted_crop_of_the_scene_works_as_reference() -> None:
     wide = scene(95, 141)
     truth, reference = wide[:, 5:88, 13:], wide[:, :90, :117]
     assert chroma_error(psal.colorize(luma(truth), reference, seed=0), truth) < 0.1
@@ -51,60 +51,60 @@ def test_shifted_part_of_the_scene_gives_the_colours() -> None:
 def test_exposure_does_not_matter(gamma: float, gain: float) -> None:
     truth = scene()
     colored = psal.colorize(gain * luma(truth) ** gamma, truth, seed=0)
-    # Dark colours hold less chroma: compare with the strongest that fits, in direction.
+    # Dark colors have less room for chroma, so compare directions only.
     found, wanted = colored - luma(colored), truth - luma(truth)
     assert F.cosine_similarity(found, wanted, dim=0).mean() > 0.95
 
 
 def test_8_bit_luminance_stays_as_given() -> None:
     rng = np.random.default_rng(0)
-    grey = rng.integers(0, 256, (37, 53), dtype=np.uint8)  # black and white too, where no chroma fits
+    gray = rng.integers(0, 256, (37, 53), dtype=np.uint8)  # with black and white, where no chroma fits
     reference = rng.integers(0, 256, (41, 29, 3), dtype=np.uint8)
-    colored = psal.colorize(grey, reference, seed=0)
+    colored = psal.colorize(gray, reference, seed=0)
     assert colored.dtype == np.uint8
     assert colored.shape == (37, 53, 3)
-    assert (colored != grey[..., None]).any()
-    assert np.array_equal(np.rint(colored @ LUMA.double().numpy()), grey)
+    assert (colored != gray[..., None]).any()
+    assert np.array_equal(np.rint(colored @ LUMA.double().numpy()), gray)
 
 
 def test_float_luminance_stays_as_given() -> None:
-    grey = torch.rand(1, 37, 53)
-    colored = psal.colorize(grey, torch.rand(3, 30, 31), seed=0)
+    gray = torch.rand(1, 37, 53)
+    colored = psal.colorize(gray, torch.rand(3, 30, 31), seed=0)
     assert colored.min() >= 0
     assert colored.max() <= 1
-    torch.testing.assert_close(luma(colored), grey, atol=1e-6, rtol=0)
+    torch.testing.assert_close(luma(colored), gray, atol=1e-6, rtol=0)
 
 
-def test_colour_picture_counts_by_its_luminance() -> None:
+def test_only_the_luminance_of_a_color_picture_is_used() -> None:
     truth, reference = scene(43, 51), scene(57, 40)
     colored = psal.colorize(truth.flip(0), reference, seed=0)
     torch.testing.assert_close(luma(colored), luma(truth.flip(0)), atol=1e-6, rtol=0)
     torch.testing.assert_close(colored, psal.colorize(luma(truth.flip(0)), reference, seed=0))
 
 
-def test_large_picture_keeps_luminance_and_edges_of_colour() -> None:
-    """Pictures this large are matched at a lower resolution: their colours must still end at the edges."""
+def test_large_picture_keeps_luminance_and_color_edges() -> None:
+    """Pictures this large are matched at a lower resolution; colors must still end at the edges."""
     truth = scene(301, 411)
     colored = psal.colorize(luma(truth), truth, seed=0)
     torch.testing.assert_close(luma(colored), luma(truth), atol=1e-6, rtol=0)
     assert chroma_error(colored, truth) < 0.03
 
 
-def test_colours_end_where_the_light_does() -> None:
-    """Chroma is found at half the resolution: luminance has to say where in a pixel of it the edge is."""
+def test_colors_end_at_luminance_edges() -> None:
+    """Chroma is found at half the resolution; luminance must locate the edge within such a pixel."""
     y, x = torch.meshgrid(torch.arange(150), torch.arange(170), indexing="ij")
     bright, dark = torch.tensor([0.8, 0.5, 0.3])[:, None, None], torch.tensor([0.1, 0.25, 0.5])[:, None, None]
     truth = bright.where((y // 6 + x // 7) % 2 == 1, dark)
     assert chroma_error(psal.colorize(luma(truth), truth, seed=0), truth) < 0.06
 
 
-def test_colours_that_light_says_nothing_about_are_left_out() -> None:
+def test_colors_independent_of_luminance_are_faded() -> None:
     generator = torch.Generator().manual_seed(0)
-    grey, light = torch.rand(2, 1, 60, 70, generator=generator) * 0.2 + 0.4
+    gray, light = torch.rand(2, 1, 60, 70, generator=generator) * 0.2 + 0.4
     color = torch.tensor([0.2, -0.1, -0.01])[:, None, None]
     color = color - luma(color)
     sign = (torch.rand(1, 60, 70, generator=generator) > 0.5) * 2.0 - 1
-    colored = psal.colorize(grey, light + sign * color, seed=0)
+    colored = psal.colorize(gray, light + sign * color, seed=0)
     assert (colored - luma(colored)).abs().mean() < 0.12 * color.abs().mean()
 
 
@@ -120,14 +120,14 @@ def test_colours_that_light_says_nothing_about_are_left_out() -> None:
     ],
 )
 def test_any_sizes_go_together(image: tuple[int, int], reference: tuple[int, int]) -> None:
-    grey = torch.rand(1, *image)
-    colored = psal.colorize(grey, torch.rand(3, *reference), seed=0)
+    gray = torch.rand(1, *image)
+    colored = psal.colorize(gray, torch.rand(3, *reference), seed=0)
     assert colored.isfinite().all()
-    torch.testing.assert_close(luma(colored), grey, atol=1e-6, rtol=0)
+    torch.testing.assert_close(luma(colored), gray, atol=1e-6, rtol=0)
 
 
 @pytest.mark.parametrize("value", [0.0, 0.5, 1.0])
-def test_constant_pictures_take_the_constant_colour(value: float) -> None:
+def test_constant_pictures_take_the_constant_color(value: float) -> None:
     reference = torch.tensor([0.6, 0.5, 0.3])[:, None, None].expand(3, 33, 45)
     colored = psal.colorize(torch.full((1, 130, 140), value), reference, seed=0)
     assert colored.isfinite().all()
@@ -135,13 +135,14 @@ def test_constant_pictures_take_the_constant_colour(value: float) -> None:
     torch.testing.assert_close(colored, value + wanted.expand_as(colored), atol=1e-5, rtol=0)
 
 
-def test_kind_of_picture_and_alpha_are_kept(tmp_path: Path) -> None:
-    grey = Image.fromarray(np.random.default_rng(0).integers(0, 256, (20, 31), dtype=np.uint8))
-    grey.save(tmp_path / "grey.png")
+def test_picture_type_and_alpha_are_kept(tmp_path: Path) -> None:
+    gray = Image.fromarray(np.random.default_rng(0).integers(0, 256, (20, 31), dtype=np.uint8))
+    gray.save(tmp_path / "gray.png")
     colors = (scene(25, 30) * 255).byte().movedim(0, 2).numpy()
-    from_file = psal.colorize(tmp_path / "grey.png", colors, seed=0)
-    assert from_file.mode == psal.colorize(grey, colors, seed=0).mode == "RGB"
-    assert np.array_equal(np.asarray(from_file), psal.colorize(np.asarray(grey), colors, seed=0))
+    from_file = psal.colorize(tmp_path / "gray.png", colors, seed=0)
+    assert isinstance(from_file, psal.Photo)
+    assert psal.colorize(gray, colors, seed=0).mode == "RGB"
+    assert np.array_equal(np.asarray(from_file), psal.colorize(np.asarray(gray), colors, seed=0))
     alpha = torch.rand(1, 20, 31)
     with_alpha = psal.colorize(torch.cat([torch.rand(1, 20, 31), alpha]), colors, seed=0)
     assert with_alpha.shape == (4, 20, 31)
@@ -149,18 +150,18 @@ def test_kind_of_picture_and_alpha_are_kept(tmp_path: Path) -> None:
 
 
 def test_same_seed_same_picture() -> None:
-    grey, reference = torch.rand(1, 61, 47), torch.rand(3, 50, 63)
-    assert psal.colorize(grey, reference, seed=3).equal(psal.colorize(grey, reference, seed=3))
+    gray, reference = torch.rand(1, 61, 47), torch.rand(3, 50, 63)
+    assert psal.colorize(gray, reference, seed=3).equal(psal.colorize(gray, reference, seed=3))
     torch.manual_seed(5)
-    first = psal.colorize(grey, reference)
+    first = psal.colorize(gray, reference)
     torch.manual_seed(5)
-    assert psal.colorize(grey, reference).equal(first)
+    assert psal.colorize(gray, reference).equal(first)
 
 
-def test_the_largest_seed_has_others_after_it() -> None:
-    grey, reference = torch.rand(1, 200, 201), torch.rand(3, 199, 203)
-    largest = psal.colorize(grey, reference, seed=2**63 - 1)
-    assert not largest.equal(psal.colorize(grey, reference, seed=2**63 - 2))
+def test_largest_seed_wraps_around() -> None:
+    gray, reference = torch.rand(1, 200, 201), torch.rand(3, 199, 203)
+    largest = psal.colorize(gray, reference, seed=2**63 - 1)
+    assert not largest.equal(psal.colorize(gray, reference, seed=2**63 - 2))
 
 
 def test_progress_grows_to_one() -> None:
@@ -171,8 +172,8 @@ def test_progress_grows_to_one() -> None:
     assert math.isclose(shares[-1], 1)
 
 
-def test_grey_reference_is_refused() -> None:
-    with pytest.raises(ValueError, match="reference must be a colour picture"):
+def test_gray_reference_is_refused() -> None:
+    with pytest.raises(ValueError, match="reference must be a color picture"):
         psal.colorize(torch.rand(1, 20, 20), torch.rand(1, 20, 20))
 
 
@@ -185,34 +186,34 @@ def test_errors_name_the_argument() -> None:
         psal.colorize(torch.rand(1, 20, 20), torch.rand(3, 20, 20), seed=0.5)  # type: ignore[arg-type]
 
 
-def test_the_network_brings_most_of_the_colour() -> None:
+def test_network_restores_most_of_the_color() -> None:
     truth = scene()
     assert chroma_error(psal.colorize(luma(truth), truth, model="network", seed=0), truth) < 0.3
 
 
 @pytest.mark.parametrize("side", [100, 129, 181, 257, 400])
-def test_the_network_finds_the_colours_of_a_reference_of_any_size(side: int) -> None:
-    """Both pictures must come to the same scale, also where their sizes lie on two sides of a limit."""
+def test_network_takes_a_reference_of_any_size(side: int) -> None:
+    """Guards against scaling the two pictures differently when only one of them exceeds a size limit."""
     truth = scene(128, 128)
     reference = F.interpolate(truth[None], (side, side), mode="bicubic", antialias=True)[0].clamp(0, 1)
     assert chroma_error(psal.colorize(luma(truth), reference, model="network", seed=0), truth) < 0.2
 
 
 @pytest.mark.parametrize(("image", "reference"), [((7, 5), (9, 30)), ((300, 531), (270, 601)), ((1, 1), (2, 3))])
-def test_the_network_keeps_luminance_at_any_size(image: tuple[int, int], reference: tuple[int, int]) -> None:
-    grey = torch.rand(1, *image)
-    colored = psal.colorize(grey, torch.rand(3, *reference), model="network", seed=0)
+def test_network_keeps_luminance_at_any_size(image: tuple[int, int], reference: tuple[int, int]) -> None:
+    gray = torch.rand(1, *image)
+    colored = psal.colorize(gray, torch.rand(3, *reference), model="network", seed=0)
     assert colored.shape == (3, *image)
-    torch.testing.assert_close(luma(colored), grey, rtol=0, atol=1e-5)
+    torch.testing.assert_close(luma(colored), gray, rtol=0, atol=1e-5)
 
 
-def test_the_network_gives_the_same_picture_for_the_same_seed() -> None:
-    grey, reference = torch.rand(1, 61, 47), torch.rand(3, 50, 53)
-    first, again, other = (psal.colorize(grey, reference, model="network", seed=seed) for seed in (3, 3, 4))
+def test_network_gives_the_same_picture_for_the_same_seed() -> None:
+    gray, reference = torch.rand(1, 61, 47), torch.rand(3, 50, 53)
+    first, again, other = (psal.colorize(gray, reference, model="network", seed=seed) for seed in (3, 3, 4))
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
 
 
-def test_an_unknown_model_is_named() -> None:
+def test_unknown_model_is_refused() -> None:
     with pytest.raises(ValueError, match="model must be one of 'patches', 'network', got 'magic'"):
         psal.colorize(torch.rand(1, 9, 9), torch.rand(3, 9, 9), model="magic")

@@ -21,15 +21,15 @@ def crop(noise: Tensor, top: int, left: int) -> Tensor:
     ],
 )
 def test_hue_is_the_direction_of_the_match(shift: tuple[int, int], color: tuple[int, int, int]) -> None:
-    """Two crops of one noise: where they overlap, every pixel is shifted alike."""
+    """Two crops of one noise picture: in their overlap all pixels have the same shift."""
     noise = torch.rand(3, HEIGHT + 6, WIDTH + 6)
     down, right = shift
     image = crop(noise, max(down, 0), max(right, 0))
     reference = crop(noise, max(-down, 0), max(-right, 0))
-    # What is at (y, x) of the image is at (y + down, x + right) of the reference.
+    # Pixel (y, x) of the image is pixel (y + down, x + right) of the reference.
     _, picture = psal.reconstruct(image, reference, seed=0, return_shifts=True)
     inside = (picture * 255).round()[:, 10:-10, 10:-10]
-    # Strays outside the overlap may be longer and make the colour paler; the hue stays.
+    # Matches outside the overlap may have longer shifts, which makes the others paler but keeps their hue.
     strength = (255 - inside).amax(0) / 255
     expected = 255 - (255 - torch.tensor(color, dtype=torch.float32)[:, None, None]) * strength
     torch.testing.assert_close(inside, expected, atol=2, rtol=0)

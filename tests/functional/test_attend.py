@@ -1,4 +1,4 @@
-"""attend and aggregate: their invariants on any matches."""
+"""attend and aggregate: invariants for any matches."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def test_aggregating_over_one_pixel_is_attending() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_weights_sum_to_one(name: str) -> None:
-    """A constant value comes out as it went in, at the border too, whatever the grids."""
+    """A constant value stays constant, at the border too, for any grids."""
     matches = random_matches(2, 3, (7, 9), (8, 5))
     value = torch.full((2, 1, 8, 5), 3.0, dtype=torch.float64)
     assert_close(gather(name, matches, value), torch.full((2, 1, 7, 9), 3.0, dtype=torch.float64))
@@ -62,7 +62,7 @@ def test_huge_scores_do_not_overflow(name: str, offset: float) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_when_all_queries_are_left_out_the_output_and_gradients_are_zero(name: str) -> None:
+def test_without_any_active_query_output_and_gradients_are_zero(name: str) -> None:
     index = torch.full((2, 3, 7, 9), -1)
     score = torch.full((2, 3, 7, 9), -torch.inf, dtype=torch.float64)
     value = normal_map(2, 4, 8, 5, dtype=torch.float64)
@@ -73,8 +73,8 @@ def test_when_all_queries_are_left_out_the_output_and_gradients_are_zero(name: s
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_queries_left_out_get_zero_gradients(name: str) -> None:
-    """Guards against the NaN that a softmax over nothing but −∞ has."""
+def test_masked_queries_get_zero_gradients(name: str) -> None:
+    """Guards against the NaN of a softmax over −∞ alone."""
     index, score = random_matches(2, 3, (7, 9), (8, 5))
     mask = random_mask(2, (7, 9), seed=4)
     index, score = index.where(mask, -1), score.where(mask, -torch.inf)
@@ -84,7 +84,7 @@ def test_queries_left_out_get_zero_gradients(name: str) -> None:
     assert grad_value.isfinite().all()
 
 
-def test_attending_gives_zero_for_queries_left_out() -> None:
+def test_attending_gives_zero_for_masked_queries() -> None:
     index, score = random_matches(2, 3, (7, 9), (8, 5))
     mask = random_mask(2, (7, 9), seed=4)
     out = psal.attend(
@@ -93,8 +93,8 @@ def test_attending_gives_zero_for_queries_left_out() -> None:
     assert_close(out, mask.double())
 
 
-def test_aggregation_passes_over_queries_left_out() -> None:
-    """Only the middle query takes part: what it found shows in its whole window, and nowhere else."""
+def test_aggregation_skips_masked_queries() -> None:
+    """Only the middle query takes part: its match fills the window around it, and nothing else."""
     index, score = torch.full((1, 1, 5, 5), -1), torch.full((1, 1, 5, 5), -torch.inf)
     index[..., 2, 2], score[..., 2, 2] = 12, -7.0
     value = torch.arange(1.0, 26.0).reshape(1, 1, 5, 5)
@@ -105,7 +105,7 @@ def test_aggregation_passes_over_queries_left_out() -> None:
 
 
 def test_neighbors_outside_the_grid_drop_out_of_the_aggregation() -> None:
-    """All queries match the first key: to the left and above there is nothing to shift back to."""
+    """All queries match the first key: positions before it are outside the grid."""
     index, score = torch.zeros(1, 1, 3, dtype=torch.int64), torch.zeros(1, 1, 3)
     value = torch.tensor([[[1.0, 10.0, 100.0]]])
     out = psal.aggregate(psal.Matches(index, score), value, patch_size=3)
@@ -129,28 +129,26 @@ def test_an_empty_batch_gives_an_empty_output(name: str) -> None:
     assert gather(name, matches, torch.empty(0, 3, 6, 6)).shape == (0, 3, 4, 5)
 
 
-def test_patch_attention_returns_matches_on_demand() -> None:
+def test_patch_attention_returns_matches_if_asked() -> None:
     query, key, value = normal_map(1, 3, 7, 9), normal_map(1, 3, 8, 5), normal_map(1, 2, 8, 5)
     arguments: dict[str, Any] = {"patch_size": 3, "seed": 1}
     out, matches = psal.patch_attention(query, key, value, temperature=9.0, return_matches=True, **arguments)
     expected = psal.patch_match(query, key, **arguments)
     assert_same_bits(matches.index, expected.index)
     assert_same_bits(matches.score, expected.score)
-    assert isinstance(out, torch.Tensor)
     assert_same_bits(out, psal.attend(expected, value, temperature=9.0))
 
 
-def test_patch_attention_aggregates_on_demand() -> None:
+def test_patch_attention_aggregates_if_asked() -> None:
     query, key, value = normal_map(1, 3, 7, 9), normal_map(1, 3, 8, 5), normal_map(1, 2, 8, 5)
     out = psal.patch_attention(query, key, value, patch_size=3, seed=1, aggregate=True, temperature=9.0)
-    assert isinstance(out, torch.Tensor)
     matches = psal.patch_match(query, key, patch_size=3, seed=1)
     assert_same_bits(out, psal.aggregate(matches, value, patch_size=3, temperature=9.0))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_matches_of_a_larger_key_are_refused(name: str) -> None:
-    """Guards against reading beyond the value: the matches must be of a key on the value's grid."""
+    """Guards against reads beyond the value: matches must index its grid."""
     matches = random_matches(1, 2, (4, 5), (9, 9))
     with pytest.raises(ValueError, match=r"matches\.index must be below the number of keys, 20, .* got"):
         gather(name, matches, normal_map(1, 2, 4, 5))

@@ -1,4 +1,4 @@
-"""The same bits for the same seed: on any number of threads, for any strides, whatever the memory held before."""
+"""Determinism: the same bits for the same seed, on any number of threads, for any strides and memory contents."""
 
 import hashlib
 import os
@@ -20,7 +20,7 @@ INITS = ("random", "tree", "matches")
 
 
 def attention(init: str, aggregate: bool, batch: int, *, masked: bool = False) -> list[Tensor]:
-    """Matches, output and gradients of a map large enough to be split among threads."""
+    """Matches, output and gradients for maps large enough to be split among threads."""
     sq, sk = (37, 41), (33, 47)
     query, key, value = (
         normal_map(batch, channels, *size, seed=seed)
@@ -37,7 +37,6 @@ def attention(init: str, aggregate: bool, batch: int, *, masked: bool = False) -
         query_mask=random_mask(batch, sq, seed=2) if masked else None,
     )
     _, matches = arguments(query, key, value, return_matches=True)
-    assert isinstance(matches, psal.Matches)
     return [*matches, *gradients(arguments, query, key, value)]
 
 
@@ -56,13 +55,12 @@ def test_same_seed_same_bits_on_any_thread_count(init: str, aggregate: bool, bat
 
 
 @pytest.mark.parametrize("init", INITS)
-def test_same_seed_same_bits_when_run_again(init: str) -> None:
+def test_same_seed_same_bits_in_a_second_run(init: str) -> None:
     for actual, expected in zip(attention(init, True, 1), attention(init, True, 1), strict=True):
         assert_same_bits(actual, expected)
 
 
-def test_searches_in_several_python_threads_do_not_disturb_each_other() -> None:
-    """No hidden state."""
+def test_searches_in_several_python_threads_share_no_state() -> None:
     with ThreadPoolExecutor(4) as pool:
         runs = list(pool.map(lambda init: attention(init, True, 2), INITS * 2))
     for init, run in zip(INITS * 2, runs, strict=True):
@@ -79,7 +77,7 @@ def test_another_seed_gives_other_matches() -> None:
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])
-def test_without_a_seed_torch_manual_seed_governs(backend: str) -> None:
+def test_without_a_seed_torch_manual_seed_decides(backend: str) -> None:
     image = normal_map(1, 2, 20, 20)
     search = partial(psal.patch_match, image, image.flip(2), init="random", iterations=0, backend=backend)
     torch.manual_seed(1)
@@ -90,7 +88,7 @@ def test_without_a_seed_torch_manual_seed_governs(backend: str) -> None:
     assert not second.index.equal(first.index)
 
 
-def test_a_seed_leaves_the_generator_of_torch_alone() -> None:
+def test_a_seed_does_not_advance_the_generator_of_torch() -> None:
     image = normal_map(1, 2, 9, 8)
     before = torch.get_rng_state()
     psal.patch_match(image, image, seed=3)
@@ -120,7 +118,6 @@ def test_strides_change_nothing(strides: str, aggregate: bool, init: str) -> Non
             *leaves, patch_size=3, seed=1, temperature=9.0, aggregate=aggregate, init=init,
             key_mask=lay_out(key_mask.float()).bool(), query_mask=query_mask,
         )  # fmt: skip
-        assert isinstance(out, Tensor)
         cotangent = lay_out(normal_map(*out.shape, seed=9))
         return out, *torch.autograd.grad(out, leaves, cotangent)
 
@@ -140,7 +137,7 @@ def test_strides_of_matches_change_nothing(strides: str, patch_size: int) -> Non
     assert_same_bits(actual, expected)
 
 
-def test_an_expanded_map_is_matched_like_a_copy() -> None:
+def test_an_expanded_map_is_matched_like_its_copy() -> None:
     """Strides of zero, forward and backward."""
     key, value = normal_map(3, 2, 7, 6, seed=1), normal_map(3, 2, 7, 6, seed=2)
 
@@ -150,7 +147,6 @@ def test_an_expanded_map_is_matched_like_a_copy() -> None:
             out = psal.patch_attention(
                 query.contiguous() if copy else query, key, value, patch_size=3, seed=0, temperature=9.0
             )
-            assert isinstance(out, Tensor)
             return out.sum()
 
         return gradients(expanded_attention, normal_map(1, 2, 1, 6, seed=3))
@@ -160,7 +156,7 @@ def test_an_expanded_map_is_matched_like_a_copy() -> None:
 
 
 def overflowing(init: str, similarity: str) -> Tensor:
-    """Matches of a query whose first patches, which no neighbour helps, overflow in every sum of squares."""
+    """Matches of a query whose first patches, to which nothing is propagated, overflow in every sum of squares."""
     query, key = normal_map(1, 3, 12, 13, seed=1), normal_map(1, 3, 14, 11, seed=2)
     query[0, 0, 0, 0] = 3e38
     matches = random_matches(1, 2, (12, 13), (14, 11)) if init == "matches" else init
@@ -168,7 +164,7 @@ def overflowing(init: str, similarity: str) -> Tensor:
 
 
 def digest() -> str:
-    """A fingerprint of matches, outputs and gradients over all inits."""
+    """Hash of matches, outputs and gradients of all inits."""
     results = [
         result for init in INITS for aggregate in (False, True) for result in attention(init, aggregate, 2, masked=True)
     ]
@@ -176,17 +172,16 @@ def digest() -> str:
     return hashlib.sha256(b"".join(result.numpy().tobytes() for result in results)).hexdigest()
 
 
-def test_nothing_depends_on_what_the_memory_held_before() -> None:
-    """Guards against reading what nobody wrote: glibc fills each new block with the given byte's complement.
+def test_results_do_not_depend_on_uninitialized_memory() -> None:
+    """Guards against reads of uninitialized memory: glibc fills each new block with the given byte's complement.
 
-    One such mistake: where descriptors overflow, a tree may name fewer keys than neighbours are wanted, and the rest
-    of them stays unwritten.
+    One such mistake: where descriptors overflow, a tree may return fewer than k keys and leave the others unwritten.
     """
     digests = set()
     for byte in ("0", "1"):
         environment = {**os.environ, "MALLOC_PERTURB_": byte, "PYTHONPATH": os.pathsep.join(sys.path)}
         run = subprocess.run(
-            [sys.executable, "-c", "import test_functional_bits as test; print(test.digest())"],
+            [sys.executable, "-c", "from functional.test_bits import digest; print(digest())"],
             env=environment, capture_output=True, text=True, check=True,
         )  # fmt: skip
         digests.add(run.stdout)

@@ -1,3 +1,5 @@
+"""exact_match against the matrix of all scores."""
+
 import math
 
 import pytest
@@ -7,7 +9,7 @@ from support.tolerances import assert_all_close, assert_close, assert_same_bits
 from torch import Tensor
 
 import psal
-from psal import exact
+from psal.ops import exact
 
 SIMILARITIES = ("l2", "dot", "cosine")
 
@@ -41,7 +43,7 @@ def test_exact_matches_are_the_best_of_all_pairs(similarity: str, neighbors: int
     assert_close(matches.score.flatten(2), expected.values.where(active, -math.inf))
 
 
-def test_a_search_in_several_chunks_finds_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_do_not_change_the_result(monkeypatch: pytest.MonkeyPatch) -> None:
     query, key = pair()
     whole = psal.exact_match(query, key, patch_size=3)
     monkeypatch.setattr(exact, "CHUNK_ELEMENTS", 100)
@@ -84,13 +86,12 @@ def test_patch_attention_to_all_keys_is_full_attention(init: str) -> None:
     actual = psal.patch_attention(
         query, key, value, patch_size=3, neighbors=28, iterations=0, init=init, temperature=20
     )
-    assert isinstance(actual, Tensor)
     assert_close(actual, full_attention(query, key, value, "l2"))
 
 
 @pytest.mark.parametrize("poison", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("similarity", ["l2", "cosine"])
-def test_a_key_that_is_not_finite_is_no_best_match(poison: float, similarity: str) -> None:
+def test_a_non_finite_key_is_never_a_best_match(poison: float, similarity: str) -> None:
     """Guards against topk and sort, which rank NaN above all numbers."""
     query, key = pair()
     key[:, :, 2, 3] = poison
@@ -99,12 +100,12 @@ def test_a_key_that_is_not_finite_is_no_best_match(poison: float, similarity: st
 
 
 def test_an_offset_does_not_hide_the_best_keys() -> None:
-    """Guards against products of patches whose digits are all in their mean."""
+    """Guards against cancellation in products of patches with a large mean."""
     x = normal_map(1, 2, 13, 11) + 1000
     assert psal.exact_match(x, x, patch_size=3, neighbors=1).index.flatten().equal(torch.arange(143))
 
 
-def test_keys_without_a_score_come_last() -> None:
+def test_keys_with_a_nan_score_come_last() -> None:
     query, key = normal_map(1, 2, 5, 6, seed=1), torch.full((1, 2, 2, 2), math.nan)
     key[..., 1, 1] = 0
     matches = psal.exact_match(query, key, patch_size=1, neighbors=3)
@@ -112,7 +113,7 @@ def test_keys_without_a_score_come_last() -> None:
     assert matches.score[:, 0].isfinite().all()
 
 
-def test_infinite_queries_do_not_hide_other_scores() -> None:
+def test_infinite_queries_do_not_hide_the_best_scores() -> None:
     query, key = normal_map(1, 1, 1, 3, seed=1), normal_map(1, 1, 2, 3, seed=2)
     query[..., 0] = math.inf
     exact = psal.exact_match(query, key, patch_size=1, neighbors=2, similarity="dot")

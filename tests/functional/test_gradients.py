@@ -1,4 +1,4 @@
-"""Gradients against finite differences, against the paper's formulas, and where there are none."""
+"""Gradients against finite differences and the paper's formulas, and where they are zero or refused."""
 
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +35,7 @@ def test_scores_have_the_gradients_of_finite_differences(
 @pytest.mark.parametrize("padding_mode", ["replicate", "reflect", "zeros"])
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 def test_scores_at_the_border_have_the_gradients_of_finite_differences(padding_mode: str, similarity: str) -> None:
-    """Patches larger than the map, so that each pixel is met many times."""
+    """With patches larger than the map, so that each pixel occurs many times in one patch."""
 
     def match(query: Tensor, key: Tensor) -> Tensor:
         return psal.exact_match(
@@ -135,7 +135,7 @@ def test_attention_has_the_gradients_that_the_paper_derives(similarity: str) -> 
 def test_with_one_neighbor_attend_sends_no_gradient_to_query_and_key(
     similarity: str, channels: int, dtype: torch.dtype
 ) -> None:
-    """Not even rounding errors: the one weight is 1 whatever the score."""
+    """Not even rounding errors: the only weight is 1 for any score."""
     _, grad_query, grad_key, grad_value = gradients(
         lambda q, k, v: psal.patch_attention(q, k, v, patch_size=3, neighbors=1, similarity=similarity, seed=0),
         normal_map(1, 2, 7, 6, dtype=dtype, seed=1),
@@ -161,7 +161,7 @@ def test_with_one_neighbor_aggregate_still_sends_gradients_to_query_and_key() ->
 @pytest.mark.parametrize("needed", [0, 1, 2])
 @pytest.mark.parametrize("aggregate", [False, True])
 def test_a_gradient_to_one_input_alone_is_the_same(needed: int, aggregate: bool) -> None:
-    """Guards against a backward that counts on all gradients being asked for."""
+    """Guards against a backward pass that assumes that all inputs require gradients."""
 
     def attention(*inputs: Tensor) -> Any:
         return psal.patch_attention(*inputs, patch_size=3, aggregate=aggregate, temperature=10.0, seed=3)
@@ -199,10 +199,10 @@ def test_indices_carry_no_gradient() -> None:
 
 @pytest.mark.parametrize("aggregate", [False, True])
 def test_gradients_stay_finite_where_queries_are_masked(aggregate: bool) -> None:
-    """Guards against −∞ scores of masked queries turning into NaN on the way back."""
+    """Guards against −∞ scores of masked queries turning into NaN in the backward pass."""
     _, *grads = gradients(
         lambda q, k, v: psal.patch_attention(
-            q, k, v, patch_size=3, aggregate=aggregate, query_mask=random_mask(1, (7, 6), share=0.3)
+            q, k, v, patch_size=3, aggregate=aggregate, query_mask=random_mask(1, (7, 6), fraction=0.3)
         ),
         *(normal_map(1, 2, 7, 6, seed=seed) for seed in range(3)),
     )
@@ -210,7 +210,7 @@ def test_gradients_stay_finite_where_queries_are_masked(aggregate: bool) -> None
 
 
 @pytest.mark.parametrize("aggregate", [False, True])
-def test_what_is_kept_for_backward_does_not_grow_with_the_patch(aggregate: bool) -> None:
+def test_memory_saved_for_backward_does_not_grow_with_the_patch(aggregate: bool) -> None:
     def kept(patch_size: int) -> int:
         sizes: list[int] = []
 
@@ -228,8 +228,8 @@ def test_what_is_kept_for_backward_does_not_grow_with_the_patch(aggregate: bool)
 
 @pytest.mark.parametrize("offset", [-1e6, -1e8, 1e6])
 @pytest.mark.parametrize("patch_size", [1, 3])
-def test_gradients_do_not_depend_on_what_is_added_to_all_scores(offset: float, patch_size: int) -> None:
-    """Guards against weights from the rounded log of the whole mass, which is wrong by a third at scores of 10⁷."""
+def test_gradients_do_not_change_when_a_constant_is_added_to_all_scores(offset: float, patch_size: int) -> None:
+    """Guards against weights from a rounded logsumexp, which are wrong by a third at scores of 10⁷."""
     index, _ = random_matches(1, 3, (5, 7), (6, 5))
     score = torch.tensor([0.0, 0.0, -8.0]).reshape(1, 3, 1, 1).expand(1, 3, 5, 7)
 

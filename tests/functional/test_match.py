@@ -1,4 +1,4 @@
-"""What patch_match promises: sound matches, the same ones for the same seed, never worse with more work."""
+"""patch_match: valid matches, scores that never get worse, inits, masks and non-finite values."""
 
 import itertools
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from support.maps import dense_scores, normal_map, random_mask, random_matches, whole_map
+from support.maps import dense_scores, integer_map, normal_map, random_mask, random_matches
 from support.tolerances import assert_close, assert_not_worse, assert_same_bits
 
 import psal
@@ -60,9 +60,9 @@ def test_more_iterations_never_make_a_score_worse(init: str, similarity: str) ->
 @pytest.mark.parametrize("init", INITS)
 @pytest.mark.parametrize("similarity", ["l2", "dot"])
 def test_more_iterations_never_make_a_score_worse_by_even_a_bit(init: str, similarity: str) -> None:
-    """Whole numbers leave no room for rounding; both masks and a batch."""
+    """On integers, which are exact, with both masks and a batch."""
     sq, sk = (11, 13), (15, 9)
-    query, key = whole_map(2, 3, *sq, seed=1), whole_map(2, 3, *sk, seed=2)
+    query, key = integer_map(2, 3, *sq, seed=1), integer_map(2, 3, *sk, seed=2)
     scores = [
         psal.patch_match(
             query, key, patch_size=5, similarity=similarity, init=init_of(init, sq, sk, 2), iterations=iterations,
@@ -98,8 +98,8 @@ def test_a_search_among_as_many_keys_as_neighbors_is_exhaustive(init: str, simil
 
 @pytest.mark.parametrize("image", [normal_map(1, 2, 19, 23), torch.ones(1, 2, 19, 23)], ids=["textured", "constant"])
 def test_a_tree_gives_as_many_neighbors_as_asked_for(image: torch.Tensor) -> None:
-    """More than a leaf of the tree holds, and nearly all that a mask leaves."""
-    mask = random_mask(1, (19, 23), share=0.5)
+    """More than a leaf of the tree holds, and nearly as many as there are valid keys."""
+    mask = random_mask(1, (19, 23), fraction=0.5)
     neighbors = int(mask.sum()) - 1
     matches = psal.patch_match(image, image, patch_size=3, neighbors=neighbors, init="tree", key_mask=mask, seed=0)
     assert mask.flatten()[matches.index].all()
@@ -107,8 +107,8 @@ def test_a_tree_gives_as_many_neighbors_as_asked_for(image: torch.Tensor) -> Non
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
-def test_a_tree_start_comes_close_to_the_truth(similarity: str) -> None:
-    """On a smooth picture and a shifted, noisy copy; the bound is loose, quality is measured in benchmarks."""
+def test_a_tree_start_comes_close_to_the_exact_matches(similarity: str) -> None:
+    """On a smooth image and a shifted, noisy copy; the bound is loose, benchmarks measure the quality."""
     generator = torch.Generator().manual_seed(0)
     noise = torch.nn.functional.avg_pool2d(torch.rand(1, 3, 44, 44, generator=generator), 5, 1)
     key = noise - noise.mean()
@@ -118,7 +118,7 @@ def test_a_tree_start_comes_close_to_the_truth(similarity: str) -> None:
     assert psal.match_quality(found, exact, similarity=similarity).cost_ratio < 1.2
 
 
-def test_a_warm_start_keeps_what_it_was_given() -> None:
+def test_a_warm_start_keeps_the_best_matches() -> None:
     query, key = normal_map(1, 3, 15, 14, seed=1), normal_map(1, 3, 13, 17, seed=2)
     exact = psal.exact_match(query, key, patch_size=3)
     warm = psal.patch_match(query, key, patch_size=3, init=exact)
@@ -134,7 +134,7 @@ def test_a_warm_start_may_have_another_number_of_neighbors() -> None:
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])
-def test_without_an_init_the_best_of_the_backend_is_taken(backend: str) -> None:
+def test_without_an_init_each_backend_takes_its_default(backend: str) -> None:
     query, key = normal_map(1, 3, 15, 14, seed=1), normal_map(1, 3, 13, 17, seed=2)
     default = psal.patch_match(query, key, patch_size=3, seed=1, backend=backend)
     named = psal.patch_match(
@@ -185,10 +185,10 @@ def test_all_queries_may_be_masked(init: str) -> None:
 
 
 @pytest.mark.parametrize("init", INITS)
-def test_what_lies_under_a_masked_query_or_key_pixel_is_never_matched(init: str) -> None:
-    """One-pixel patches, so that a masked pixel is in nobody's patch: changing it must change nothing."""
+def test_masked_pixels_do_not_affect_the_matches(init: str) -> None:
+    """One-pixel patches, so that a masked pixel is in no other patch: changing it must change nothing."""
     sq, sk = (9, 8), (7, 11)
-    query, key = whole_map(1, 3, *sq, seed=1), whole_map(1, 3, *sk, seed=2)
+    query, key = integer_map(1, 3, *sq, seed=1), integer_map(1, 3, *sk, seed=2)
     key_mask, query_mask = random_mask(1, sk, seed=3), random_mask(1, sq, seed=4)
     clean, dirty = (
         psal.patch_match(
@@ -199,14 +199,14 @@ def test_what_lies_under_a_masked_query_or_key_pixel_is_never_matched(init: str)
     )  # fmt: skip
     assert key_mask.flatten()[clean.index.clamp_min(0)][clean.index >= 0].all()
     assert key_mask.flatten()[dirty.index.clamp_min(0)][dirty.index >= 0].all()
-    if init != "tree":  # a tree's directions may come from all pixels
+    if init != "tree":  # a tree's descriptors may depend on all pixels
         assert_same_bits(clean.index, dirty.index)
 
 
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("poison", [torch.nan, torch.inf, -torch.inf, 3e38])
 @pytest.mark.parametrize("init", INITS)
-def test_a_masked_query_scores_minus_infinity_whatever_it_holds(similarity: str, poison: float, init: str) -> None:
+def test_a_masked_query_scores_minus_infinity_for_any_value(similarity: str, poison: float, init: str) -> None:
     """Guards against −∞ times a norm that is zero or NaN."""
     query, key, mask = normal_map(1, 2, 5, 6), normal_map(1, 2, 7, 4), torch.ones(1, 1, 5, 6, dtype=torch.bool)
     query[..., 2, 3], mask[..., 2, 3] = poison, False
@@ -218,7 +218,7 @@ def test_a_masked_query_scores_minus_infinity_whatever_it_holds(similarity: str,
 
 @pytest.mark.parametrize("init", INITS)
 def test_scores_come_best_first_where_a_norm_overflows(init: str) -> None:
-    """Guards against ranking by products and dividing by an infinite norm only afterwards: ∞ / ∞ came first."""
+    """Guards against ranking by products before dividing by an infinite norm: ∞ / ∞ came first."""
     query = torch.tensor([[[-3e38, 3e38, 1e20], [1e20, 3e38, -3e38]]])
     key = 3 * normal_map(1, 2, 9)
     score = psal.patch_match(
@@ -231,10 +231,10 @@ def test_scores_come_best_first_where_a_norm_overflows(init: str) -> None:
 @pytest.mark.parametrize("poisoned", ["query", "key", "both"])
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("init", INITS)
-def test_a_pixel_that_is_not_finite_or_overflows_leaves_all_indices_in_range(
+def test_indices_are_in_range_with_non_finite_or_overflowing_pixels(
     poison: float, poisoned: str, similarity: str, init: str
 ) -> None:
-    """Guards against descriptors that overflow: a tree then finds no key closer than infinity, and k are wanted."""
+    """Guards against overflowing descriptors: the tree then finds no key closer than infinity, but must return k."""
     query, key = normal_map(1, 3, 12, 13, seed=1), normal_map(1, 3, 14, 11, seed=2)
     if poisoned != "key":
         query[0, 0, 0, 0] = poison

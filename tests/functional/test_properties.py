@@ -1,17 +1,19 @@
-"""What always holds, on whatever maps, masks and values there are."""
+"""Properties that hold for any maps, masks and values, NaN and infinity included."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 from hypothesis import given, settings
-from support.problems import FINITE, WHOLE, Problem, problems
+from support.problems import FINITE, INTEGERS, Problem, problems
 from support.tolerances import assert_close, assert_not_worse, assert_same_bits
 from torch import Tensor
 
 import psal
 from psal import ops
+from psal.options import SearchOptions
 
 
 def search(problem: Problem, **arguments: Any) -> psal.Matches:
@@ -19,24 +21,22 @@ def search(problem: Problem, **arguments: Any) -> psal.Matches:
 
 
 def rescored(problem: Problem, index: Tensor, backend: str) -> Tensor:
-    """Scores of the given matches, computed again."""
+    """Scores of the given matches, recomputed."""
     dtype = problem.query.dtype
     working = torch.float64 if dtype == torch.float64 else torch.float32
-    arguments = problem.arguments
-    return ops.score(
-        problem.query.to(working), problem.key.to(working), index,
-        arguments["patch_size"], arguments["similarity"], arguments["padding_mode"], backend,
-    ).to(dtype)  # fmt: skip
+    options = SearchOptions(**{name: problem.arguments[name] for name in ("patch_size", "similarity", "padding_mode")})
+    options = replace(options, backend=backend)
+    return ops.score(problem.query.to(working), problem.key.to(working), index, options).to(dtype)
 
 
-def assert_sound(problem: Problem, matches: psal.Matches) -> None:
-    """In range, all different, never masked; nothing for queries left out."""
+def assert_valid(problem: Problem, matches: psal.Matches) -> None:
+    """Check that indices are in range, all different and valid keys; −1 and −∞ for masked queries."""
     index, active = matches.index, problem.active
     keys = math.prod(problem.key.shape[2:])
     assert index.shape == matches.score.shape == active.shape
     assert ((index >= 0) & (index < keys))[active].all(), "an index is out of range"
-    assert (index[~active] == -1).all(), "a query left out has a match"
-    assert (matches.score[~active] == -math.inf).all(), "a query left out has a score"
+    assert (index[~active] == -1).all(), "a masked query has a match"
+    assert (matches.score[~active] == -math.inf).all(), "a masked query has a score"
     ordered = index.sort(1).values
     assert (ordered[:, 1:] != ordered[:, :-1])[active[:, 1:]].all(), "a key is matched twice"
     mask = problem.arguments["key_mask"]
@@ -46,16 +46,16 @@ def assert_sound(problem: Problem, matches: psal.Matches) -> None:
 
 
 @given(problems())
-def test_matches_are_sound(problem: Problem) -> None:
-    assert_sound(problem, search(problem))
+def test_matches_are_valid(problem: Problem) -> None:
+    assert_valid(problem, search(problem))
 
 
 @pytest.mark.slow
 @settings(max_examples=3000, derandomize=False)
 @given(problems())
-def test_matches_are_sound_on_many_more_maps(problem: Problem) -> None:
+def test_matches_are_valid_on_many_more_maps(problem: Problem) -> None:
     matches = search(problem)
-    assert_sound(problem, matches)
+    assert_valid(problem, matches)
     assert_same_bits(matches.score, rescored(problem, matches.index, "native"))
 
 
@@ -93,7 +93,7 @@ def test_another_iteration_never_makes_a_score_worse(problem: Problem) -> None:
 
 @given(problems())
 def test_a_warm_start_is_never_worse_than_what_it_starts_from(problem: Problem) -> None:
-    """With any values: a NaN counts as −∞."""
+    """For any values; a NaN counts as −∞."""
     before = search(problem)
     after = search(problem, init=before)
     lost = before.score.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf) > after.score.nan_to_num(
@@ -104,14 +104,14 @@ def test_a_warm_start_is_never_worse_than_what_it_starts_from(problem: Problem) 
 
 @settings(max_examples=25)
 @given(problems())
-def test_the_reference_is_sound_too(problem: Problem) -> None:
+def test_matches_of_the_reference_are_valid_too(problem: Problem) -> None:
     init = problem.arguments["init"]
-    assert_sound(problem, search(problem, backend="reference", init="random" if init == "tree" else init))
+    assert_valid(problem, search(problem, backend="reference", init="random" if init == "tree" else init))
 
 
-@given(problems(WHOLE, ("l2", "dot")))
-def test_matches_of_whole_numbers_are_those_of_the_reference(problem: Problem) -> None:
-    """Sums are exact, so not even ties excuse a difference; a warm start is compared before its first sweep."""
+@given(problems(INTEGERS, ("l2", "dot")))
+def test_matches_of_integers_are_those_of_the_reference(problem: Problem) -> None:
+    """Sums are exact, so even ties are resolved alike; a warm start is compared before its first sweep."""
     init = problem.arguments["init"]
     arguments: dict[str, Any] = {"init": "random"} if isinstance(init, str) else {"iterations": 0}
     actual, expected = (search(problem, backend=backend, **arguments) for backend in ("native", "reference"))
@@ -120,9 +120,8 @@ def test_matches_of_whole_numbers_are_those_of_the_reference(problem: Problem) -
 
 
 @given(problems(FINITE))
-def test_attention_is_finite_and_zero_for_queries_left_out(problem: Problem) -> None:
+def test_attention_is_finite_and_zero_for_masked_queries(problem: Problem) -> None:
     out = psal.patch_attention(problem.query, problem.key, problem.value, **problem.arguments)
-    assert isinstance(out, Tensor)
     assert out.isfinite().all()
     assert (out[~problem.active[:, :1].expand_as(out)] == 0).all()
 
@@ -132,7 +131,6 @@ def test_attention_is_finite_and_zero_for_queries_left_out(problem: Problem) -> 
 def test_attention_and_its_gradients_run_on_any_values(aggregate: bool, problem: Problem) -> None:
     inputs = [x.detach().requires_grad_() for x in (problem.query, problem.key, problem.value)]
     out = psal.patch_attention(*inputs, aggregate=aggregate, **problem.arguments)
-    assert isinstance(out, Tensor)
     assert out.shape == (*problem.value.shape[:2], *problem.query.shape[2:])
     grads = torch.autograd.grad(out.sum(), inputs)
     assert [grad.shape for grad in grads] == [x.shape for x in inputs]
@@ -143,11 +141,11 @@ def test_attention_and_its_gradients_run_on_any_values(aggregate: bool, problem:
 @given(problem=problems(FINITE))
 def test_attention_agrees_with_the_reference_on_the_same_matches(aggregate: bool, problem: Problem) -> None:
     matches = search(problem)
-    value, score = problem.value.double(), matches.score.double()
+    matches, value = psal.Matches(matches.index, matches.score.double()), problem.value.double()
     outs = [
-        ops.aggregate(matches.index, score, value, problem.arguments["patch_size"], 5.0, backend)
+        ops.aggregate(matches, value, problem.arguments["patch_size"], 5.0, backend)
         if aggregate
-        else ops.attend(matches.index, score, value, 5.0, backend)
+        else ops.attend(matches, value, 5.0, backend)
         for backend in ("native", "reference")
     ]
     assert_close(*outs)
@@ -156,7 +154,6 @@ def test_attention_agrees_with_the_reference_on_the_same_matches(aggregate: bool
 @given(problems(FINITE))
 def test_aggregated_values_stay_between_the_smallest_and_the_largest(problem: Problem) -> None:
     out = psal.patch_attention(problem.query, problem.key, problem.value, aggregate=True, **problem.arguments)
-    assert isinstance(out, Tensor)
     low, high = (
         f(problem.value.flatten(2), 2).reshape(*out.shape[:2], *[1] * (out.ndim - 2)) for f in (torch.amin, torch.amax)
     )

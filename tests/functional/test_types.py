@@ -1,4 +1,4 @@
-"""Types in and out: half types are worked on in float32 and come back as they were."""
+"""Types of inputs and outputs; half types are computed in float32 and returned in their own type."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ def attention(query: Tensor, key: Tensor, value: Tensor, **arguments: Any) -> An
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
 @pytest.mark.parametrize("aggregate", [False, True])
 @pytest.mark.parametrize("backend", ["native", "reference"])
-def test_everything_comes_back_in_its_own_type(dtype: torch.dtype, aggregate: bool, backend: str) -> None:
+def test_outputs_and_gradients_have_the_type_of_the_inputs(dtype: torch.dtype, aggregate: bool, backend: str) -> None:
     inputs = [normal_map(1, 2, 6, 5, dtype=dtype, seed=seed).requires_grad_() for seed in range(3)]
     out, matches = attention(*inputs, aggregate=aggregate, return_matches=True, backend=backend)
     grads = torch.autograd.grad(out.sum(), inputs)
@@ -70,7 +70,7 @@ def test_exact_match_returns_its_own_type() -> None:
     assert_same_bits(matches.index[0, 0].flatten(), torch.arange(30))
 
 
-def test_the_finer_type_of_query_and_key_is_that_of_the_score() -> None:
+def test_the_score_has_the_more_precise_type_of_query_and_key() -> None:
     query, key = normal_map(1, 2, 6, 5, dtype=torch.bfloat16), normal_map(1, 2, 6, 5, dtype=torch.float64, seed=1)
     matches = psal.patch_match(query, key, patch_size=3, seed=0)
     expected = psal.patch_match(query.double(), key, patch_size=3, seed=0)
@@ -92,7 +92,7 @@ def test_the_output_has_the_type_of_the_value(gather: Any, value_type: torch.dty
 
 
 def test_float64_is_searched_in_float64() -> None:
-    """Two keys that differ by less than float32 can tell."""
+    """Two keys that are equal in float32."""
     key = torch.tensor([[[1.0 + 1e-12, 1.0, 5.0, 9.0]]], dtype=torch.float64)
     query = torch.ones(1, 1, 4, dtype=torch.float64)
     for init in ("random", "tree"):
@@ -100,7 +100,7 @@ def test_float64_is_searched_in_float64() -> None:
         assert (matches.index[0, 0] == 1).all()
 
 
-def test_scores_beyond_float16_still_count_as_matches() -> None:
+def test_scores_beyond_the_range_of_float16_stay_finite() -> None:
     query, key = (normal_map(1, 8, 9, 8, seed=seed, dtype=torch.float16) * 64 for seed in (1, 2))
     matches = psal.patch_match(query, key, seed=0)
     assert matches.score.isfinite().all()
@@ -108,7 +108,7 @@ def test_scores_beyond_float16_still_count_as_matches() -> None:
 
 
 def test_the_default_device_does_not_move_the_seed() -> None:
-    """Guards against a seed on another device than the maps, which the kernel would read as garbage."""
+    """Guards against a seed tensor on another device than the CPU, which the kernel would misread."""
     image = normal_map(1, 2, 9, 8)
     expected = psal.patch_match(image, image, seed=3)
     before = torch.get_default_device()

@@ -1,4 +1,4 @@
-"""torch's FLOP counter knows the ops."""
+"""FLOPs of the ops as torch's FLOP counter reports them."""
 
 from collections.abc import Callable
 
@@ -17,16 +17,16 @@ def flops(function: Callable[[], object]) -> int:
     return int(counter.get_total_flops())
 
 
-@pytest.mark.parametrize(("similarity", "per_number"), [("l2", 3), ("dot", 2), ("cosine", 2)])
+@pytest.mark.parametrize(("similarity", "per_element"), [("l2", 3), ("dot", 2), ("cosine", 2)])
 @pytest.mark.parametrize(("sq", "sk"), [((9, 7), (8, 11)), ((13,), (40,)), ((3, 4, 5), (2, 3, 4))], ids=str)
 def test_a_random_search_counts_every_comparison(
-    similarity: str, per_number: int, sq: tuple[int, ...], sk: tuple[int, ...]
+    similarity: str, per_element: int, sq: tuple[int, ...], sk: tuple[int, ...]
 ) -> None:
-    """k at the start; in each iteration four jumps along every axis, both ways, and one draw for every radius."""
+    """k at the start; per iteration four jumps along every axis in both directions, and one draw per radius."""
     batch, channels, neighbors, iterations, side = 2, 5, 3, 4, 3
     query, key = normal_map(batch, channels, *sq), normal_map(batch, channels, *sk)
     compared = neighbors + iterations * (4 * 2 * len(sq) + len(search_radii(sk)))
-    expected = batch * query[0, 0].numel() * compared * per_number * channels * side ** len(sq)
+    expected = batch * query[0, 0].numel() * compared * per_element * channels * side ** len(sq)
     assert expected == flops(
         lambda: psal.patch_match(
             query, key, patch_size=side, neighbors=neighbors, iterations=iterations, similarity=similarity,
@@ -65,7 +65,7 @@ def test_flops_of_attention_grow_linearly_with_the_queries(patch_size: int, back
     assert (double, fourfold) == (2 * small, 4 * small)
 
 
-def test_the_backward_pass_of_a_search_counts_too() -> None:
+def test_the_backward_pass_of_a_search_is_counted() -> None:
     image = normal_map(1, 3, 9, 8).requires_grad_()
     forward = flops(lambda: psal.patch_match(image, image, init="random"))
     both = flops(lambda: torch.autograd.grad(psal.patch_match(image, image, init="random").score.sum(), image))

@@ -1,4 +1,4 @@
-"""Native scores, outputs and gradients against the reference's, from the same matches and under random cotangents."""
+"""Native scores, outputs and gradients against the reference, for the same matches and random cotangents."""
 
 from functools import partial
 from typing import Any
@@ -10,15 +10,14 @@ from support.tolerances import assert_all_close, assert_close
 
 import psal
 from psal import ops
+from psal.options import BACKENDS, SIMILARITIES, SearchOptions
 
-SIMILARITIES = ("l2", "dot", "cosine")
-BACKENDS = ("native", "reference")
 TYPES = (torch.float32, torch.float64)
 GRIDS = (((13, 9), (13, 9)), ((9, 7), (5, 11)), ((17,), (23,)), ((3, 5, 4), (4, 3, 5)))
 
 
-def with_left_out_queries(matches: psal.Matches) -> psal.Matches:
-    """The same matches with some queries masked."""
+def with_masked_queries(matches: psal.Matches) -> psal.Matches:
+    """Mask some queries of the matches."""
     batch, _, *sq = matches.index.shape
     mask = random_mask(batch, sq, seed=8)
     return psal.Matches(matches.index.where(mask, -1), matches.score.where(mask, -torch.inf))
@@ -34,11 +33,11 @@ def test_scores_and_their_gradients_agree(
     query, key = normal_map(2, 3, *sq, dtype=dtype, seed=1), normal_map(2, 3, *sk, dtype=dtype, seed=2)
     index = random_matches(2, 3, sq, sk).index
     sides = (3, 5, 1)[: len(sq)]
+    searches = (
+        SearchOptions(sides, similarity=similarity, padding_mode=padding_mode, backend=backend) for backend in BACKENDS
+    )
     actual, expected = (
-        gradients(
-            lambda q, k, backend=backend: ops.score(q, k, index, sides, similarity, padding_mode, backend), query, key
-        )
-        for backend in BACKENDS
+        gradients(lambda q, k, options=options: ops.score(q, k, index, options), query, key) for options in searches
     )
     assert_all_close(actual, expected, ("score", "query", "key"))
 
@@ -49,11 +48,11 @@ def test_scores_and_their_gradients_agree(
 def test_attend_and_its_gradients_agree(
     dtype: torch.dtype, neighbors: int, sq: tuple[int, ...], sk: tuple[int, ...]
 ) -> None:
-    index, score = with_left_out_queries(random_matches(2, neighbors, sq, sk, dtype=dtype))
+    index, score = with_masked_queries(random_matches(2, neighbors, sq, sk, dtype=dtype))
     value = normal_map(2, 5, *sk, dtype=dtype, seed=3)
     active = index >= 0
     actual, expected = (
-        gradients(lambda s, v, backend=backend: ops.attend(index, s, v, 0.7, backend), score, value)
+        gradients(lambda s, v, backend=backend: ops.attend(psal.Matches(index, s), v, 0.7, backend), score, value)
         for backend in BACKENDS
     )
     assert_close(actual[0], expected[0])
@@ -68,12 +67,14 @@ def test_attend_and_its_gradients_agree(
 def test_aggregate_and_its_gradients_agree(
     dtype: torch.dtype, patch_size: int, neighbors: int, sq: tuple[int, ...], sk: tuple[int, ...]
 ) -> None:
-    index, score = with_left_out_queries(random_matches(2, neighbors, sq, sk, dtype=dtype))
+    index, score = with_masked_queries(random_matches(2, neighbors, sq, sk, dtype=dtype))
     value = normal_map(2, 5, *sk, dtype=dtype, seed=3)
     sides = (patch_size,) * len(sq)
     active = index >= 0
     actual, expected = (
-        gradients(lambda s, v, backend=backend: ops.aggregate(index, s, v, sides, 0.7, backend), score, value)
+        gradients(
+            lambda s, v, backend=backend: ops.aggregate(psal.Matches(index, s), v, sides, 0.7, backend), score, value
+        )
         for backend in BACKENDS
     )
     assert_close(actual[0], expected[0])

@@ -1,16 +1,18 @@
-"""The oracle against code that is even plainer: torch's own padding and unfolding, and loops over pixels."""
+"""The reference against even simpler code: torch's own pad and unfold, and loops over pixels."""
 
 import itertools
 import math
 
 import pytest
 import torch
-from support.maps import dense_scores, gradients, normal_map, random_mask, random_matches, whole_map
+from support.maps import dense_scores, gradients, integer_map, normal_map, random_mask, random_matches
 from support.tolerances import assert_all_close, assert_close, assert_same_bits
 from torch import Tensor
 
 import psal
+from psal import ops
 from psal.ops import reference
+from psal.options import SearchOptions, Similarity
 
 
 @pytest.mark.parametrize("similarity", ["l2", "dot", "cosine"])
@@ -20,31 +22,12 @@ def test_scores_are_those_of_unfolded_patches(similarity: str, patch_size: int) 
     key = normal_map(2, 3, 4, 7, dtype=torch.float64, seed=2)
     index = random_matches(2, 4, (6, 5), (4, 7)).index
     expected = dense_scores(query, key, patch_size, similarity).mT.gather(1, index.flatten(2)).reshape(index.shape)
-    actual = reference.score(query, key, index, (patch_size, patch_size), similarity, "replicate")
+    actual = reference.score(query, key, index, SearchOptions(patch_size, similarity=similarity))
     assert_close(actual, expected)
 
 
-@pytest.mark.parametrize(
-    ("padding_mode", "mode"), [("replicate", "replicate"), ("reflect", "reflect"), ("zeros", "constant")]
-)
-def test_padding_is_that_of_torch(padding_mode: str, mode: str) -> None:
-    x = normal_map(1, 2, 6, 7)
-    expected = torch.nn.functional.pad(x, (3, 3, 1, 1), mode=mode)
-    assert_same_bits(reference.pad(x, (3, 7), padding_mode), expected)
-
-
-def test_reflection_goes_on_where_the_patch_is_larger_than_the_image() -> None:
-    x = torch.tensor([[[0.0, 1.0, 2.0]]])
-    padded = reference.pad(x, (11,), "reflect")
-    assert padded.flatten().tolist() == [1, 0, 1, 2, 1, 0, 1, 2, 1, 0, 1, 2, 1]
-
-
-def test_reflecting_a_single_pixel_repeats_it() -> None:
-    assert reference.pad(torch.full((1, 1, 1), 3.0), (5,), "reflect").flatten().tolist() == [3.0] * 5
-
-
 def aggregate_by_loops(index: Tensor, score: Tensor, value: Tensor, side: int, temperature: float) -> Tensor:
-    """Aggregation of one image ``(1, Cv, H, W)`` as its definition says it, pixel by pixel."""
+    """Aggregate one image ``(1, Cv, H, W)`` pixel by pixel, following the definition."""
     neighbors, height, width = index.shape[1:]
     key_height, key_width = value.shape[2:]
     half = side // 2
@@ -68,7 +51,7 @@ def test_aggregation_and_its_gradients_are_those_of_a_loop_over_the_window() -> 
     index = index.where(random_mask(1, (5, 4), seed=3), -1)
     value = normal_map(1, 3, 6, 7, dtype=torch.float64)
     expected = gradients(lambda s, v: aggregate_by_loops(index, s, v, 3, 0.8), score, value)
-    actual = gradients(lambda s, v: reference.aggregate(index, s, v, (3, 3), 0.8), score, value)
+    actual = gradients(lambda s, v: reference.aggregate(psal.Matches(index, s), v, (3, 3), 0.8), score, value)
     assert_all_close(actual, expected, ("output", "score", "value"))
 
 
@@ -77,12 +60,12 @@ def test_attention_is_a_softmax_over_the_neighbors() -> None:
     value = normal_map(1, 2, 3, 6, dtype=torch.float64)
     values = value[0].flatten(1)[:, index[0]]  # [Cv, k, 4, 5]
     expected = ((score / 0.5).softmax(1) * values).sum(1)[None]
-    assert_close(reference.attend(index, score, value, 0.5), expected)
+    assert_close(reference.attend(psal.Matches(index, score), value, 0.5), expected)
 
 
 @pytest.mark.parametrize("neighbors", [1, 3])
 def test_a_callable_similarity_equals_the_named_one(neighbors: int) -> None:
-    query, key = whole_map(1, 2, 9, 7, seed=1), whole_map(1, 2, 8, 11, seed=2)
+    query, key = integer_map(1, 2, 9, 7, seed=1), integer_map(1, 2, 8, 11, seed=2)
 
     def distance(q: Tensor, k: Tensor) -> Tensor:
         return -(q - k).square().sum(-1)
@@ -101,7 +84,7 @@ def test_a_callable_similarity_equals_the_named_one(neighbors: int) -> None:
 def test_a_callable_similarity_carries_gradients() -> None:
     query, key = (normal_map(1, 2, 4, 5, dtype=torch.float64, seed=seed) for seed in (1, 2))
 
-    def match(similarity: reference.Similarity, q: Tensor, k: Tensor) -> Tensor:
+    def match(similarity: Similarity, q: Tensor, k: Tensor) -> Tensor:
         return psal.patch_match(
             q, k, patch_size=3, similarity=similarity, init="random", seed=4, iterations=1, backend="reference"
         ).score  # fmt: skip
@@ -116,7 +99,7 @@ def test_the_random_search_covers_the_map_and_ends_at_one_pixel() -> None:
 
 
 def test_no_two_draws_share_a_random_stream() -> None:
-    """Guards against draws that repeat each other: streams 0 to k belong to the start."""
+    """Guards against correlated draws; streams 0 to k belong to the random keys."""
     sk, neighbors, iterations = (5, 12), 3, 4
     streams = [
         reference.draw_stream(neighbors, iteration, draw, axis, sk)
@@ -136,10 +119,10 @@ def test_the_start_spreads_over_all_keys() -> None:
     assert math.isclose(counts.max(), 600, rel_tol=0.2)
 
 
-def test_values_outside_the_key_s_grid_do_not_come_in() -> None:
-    """Guards against 0 · NaN: a neighbour that drops out is looked up at the nearest pixel inside."""
+def test_values_outside_the_grid_do_not_contribute() -> None:
+    """Guards against 0 · NaN: a position outside the grid reads the nearest pixel inside, with weight 0."""
     value = normal_map(1, 1, 5, 6)
     value[..., 0, 0] = math.nan
     matches = psal.patch_match(value.nan_to_num(), value.nan_to_num(), patch_size=3, neighbors=1, seed=0)
-    out = [psal.ops.aggregate(*matches, value, (3, 3), 1.0, backend) for backend in ("native", "reference")]
+    out = [ops.aggregate(matches, value, (3, 3), 1.0, backend) for backend in ("native", "reference")]
     assert out[0].isnan().equal(out[1].isnan())

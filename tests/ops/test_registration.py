@@ -1,4 +1,4 @@
-"""The ops as PyTorch sees them: schema, fake version, gradients, tracing."""
+"""Registration of the ops with PyTorch: schema, fake implementation, gradients, tracing."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,6 +9,7 @@ import torch
 from support.maps import normal_map, random_mask, random_matches
 
 from psal.ops import native
+from psal.options import SIMILARITIES
 
 WITHOUT_TENSORS = {"psal::simd_path", "psal::set_simd_path"}
 
@@ -25,8 +26,8 @@ def search_inputs(similarity: str, init: str, masked: bool) -> tuple[Any, ...]:
         (3, 5),
         2,
         1,
-        native.SIMILARITIES.index(similarity),
-        native.INITS.index(init),
+        SIMILARITIES.index(similarity),
+        native.INIT_KINDS.index(init),
         0,
     )
 
@@ -71,7 +72,7 @@ INPUTS: dict[str, tuple[str, Callable[[], tuple[Any, ...]]]] = {
 
 
 def check(name: str, inputs: Sequence[Any]) -> None:
-    """opcheck; a search twice, as opcheck adds outputs up and cannot add scores to indices when it wants a gradient."""
+    """Run opcheck; for a search in two parts, as its gradient test would add indices to scores."""
     op = getattr(torch.ops.psal, name.removeprefix("psal::")).default
     if name != "psal::search":
         torch.library.opcheck(op, tuple(inputs))
@@ -89,7 +90,7 @@ def test_opcheck_passes(case: str) -> None:
 
 @pytest.mark.parametrize("case", ["search-l2-random", "score", "attend-patch"])
 def test_opcheck_passes_on_channels_last(case: str) -> None:
-    """Guards against a fake version that promises other strides than the kernel returns."""
+    """Guards against a fake implementation whose strides differ from the kernel's."""
     name, inputs = INPUTS[case]
     laid_out = [
         x.detach().contiguous(memory_format=torch.channels_last).requires_grad_(x.requires_grad)

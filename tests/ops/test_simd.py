@@ -1,10 +1,10 @@
-"""One kernel, several instruction sets: they agree, exactly where rounding has no say."""
+"""The kernels agree on all instruction sets: exactly on integers, else up to rounding."""
 
 from functools import partial
 
 import pytest
 import torch
-from support.maps import gradients, normal_map, random_matches, whole_map
+from support.maps import gradients, integer_map, normal_map, random_matches
 from support.tolerances import assert_all_close, assert_same_bits
 
 import psal
@@ -22,7 +22,7 @@ def test_every_machine_has_the_baseline() -> None:
 
 
 @pytest.mark.parametrize("path", native.simd_paths())
-def test_the_path_is_taken_and_put_back(path: str) -> None:
+def test_a_path_is_selected_and_restored(path: str) -> None:
     before = torch.ops.psal.simd_path()
     with native.simd_path(path):
         assert native.SIMD_PATHS[torch.ops.psal.simd_path()] == path
@@ -32,8 +32,8 @@ def test_the_path_is_taken_and_put_back(path: str) -> None:
 @pytest.mark.parametrize("path", native.simd_paths())
 @pytest.mark.parametrize("similarity", ["l2", "dot"])
 @pytest.mark.parametrize("init", ["random", "matches"])
-def test_matches_of_whole_numbers_are_the_same_on_every_path(path: str, similarity: str, init: str) -> None:
-    query, key = whole_map(1, 3, 13, 11, seed=1), whole_map(1, 3, 12, 15, seed=2)
+def test_matches_of_integers_are_the_same_on_every_path(path: str, similarity: str, init: str) -> None:
+    query, key = integer_map(1, 3, 13, 11, seed=1), integer_map(1, 3, 12, 15, seed=2)
     search = partial(psal.patch_match, query, key, patch_size=5, similarity=similarity, init=init_of(init), seed=3)
     with native.simd_path(path):
         actual = search()

@@ -1,4 +1,4 @@
-"""A tiny data set in DAVIS's layout."""
+"""A tiny data set in the layout of DAVIS."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from PIL import Image
 
 
 def write_davis(root: Path, sequences: dict[str, tuple[str, int]], width: int = 40, height: int = 24) -> Path:
-    """Sequences by name, with their split and number of frames; each moves a random picture to the left."""
+    """Write sequences, given by name with split and number of frames; each pans over a random image."""
     generator = np.random.default_rng(0)
     lists = root / "ImageSets" / "2016"
     lists.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Inputs for the tests: maps, masks and matches that depend on a seed alone."""
+"""Inputs of the tests: maps, masks and matches that depend on a seed alone."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,21 +11,21 @@ import psal
 
 
 def normal_map(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:
-    """Standard normal numbers; computed in float64, so that all types see the same map."""
+    """Standard normal values, drawn in float64 so that all types get the same map."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype)
 
 
-def whole_map(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:
-    """Whole numbers from −4 to 4: sums of their products are exact in every order, and ties are many."""
+def integer_map(*shape: int, dtype: torch.dtype = torch.float32, seed: int = 0) -> Tensor:
+    """Integers from −4 to 4: sums of products are exact in any order, and ties are frequent."""
     generator = torch.Generator().manual_seed(seed)
     return torch.randint(-4, 5, shape, generator=generator).to(dtype)
 
 
-def random_mask(batch: int, size: Sequence[int], *, share: float = 0.7, seed: int = 0) -> Tensor:
-    """Bool ``(B, 1, *S)``, True at about ``share`` of the pixels and at the last one of each batch element."""
+def random_mask(batch: int, size: Sequence[int], *, fraction: float = 0.7, seed: int = 0) -> Tensor:
+    """Bool ``(B, 1, *S)``, True at about a ``fraction`` of the pixels and at the last one of each batch element."""
     generator = torch.Generator().manual_seed(seed)
-    mask = torch.rand((batch, 1, *size), generator=generator) < share
+    mask = torch.rand((batch, 1, *size), generator=generator) < fraction
     mask.view(batch, -1)[:, -1] = True
     return mask
 
@@ -39,7 +39,7 @@ def random_matches(
     dtype: torch.dtype = torch.float64,
     seed: int = 0,
 ) -> psal.Matches:
-    """Matches with different random indices for each query, one of each of k strata, and sorted normal scores."""
+    """Random matches: k different indices per query, one from each of k strata, and sorted normal scores."""
     generator = torch.Generator().manual_seed(seed)
     keys = math.prod(sk)
     stratum = keys // neighbors
@@ -51,7 +51,7 @@ def random_matches(
 
 
 def gradients(function: Callable[..., Any], *inputs: Tensor, seed: int = 9) -> tuple[Tensor, ...]:
-    """Output of ``function`` and its gradients to all inputs, under a random cotangent."""
+    """Output of ``function`` and its gradients with respect to all inputs, for a random cotangent."""
     leaves = [x.detach().clone(memory_format=torch.preserve_format).requires_grad_() for x in inputs]
     out = function(*leaves)
     cotangent = normal_map(*out.shape, dtype=out.dtype, seed=seed)
@@ -59,7 +59,7 @@ def gradients(function: Callable[..., Any], *inputs: Tensor, seed: int = 9) -> t
 
 
 def dense_patches(x: Tensor, patch_size: int) -> Tensor:
-    """Patches ``(B, N, d)`` of an image ``(B, C, H, W)``, by torch's own padding and unfolding."""
+    """Patches ``(B, N, d)`` of an image ``(B, C, H, W)``, by torch's own pad and unfold."""
     padded = torch.nn.functional.pad(x, [patch_size // 2] * 4, mode="replicate")
     return torch.nn.functional.unfold(padded, patch_size).mT
 

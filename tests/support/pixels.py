@@ -1,4 +1,4 @@
-"""Pictures to read, write and edit."""
+"""Pixels for tests of pictures."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ SRGB = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
 
 
 def noise(channels: int | None = 3, dtype: type = np.uint8, size: tuple[int, int] = (HEIGHT, WIDTH)) -> NDArray[Any]:
-    """Random pixels ``(H, W)`` or ``(H, W, C)`` that use the whole range."""
+    """Random pixels ``(H, W)`` or ``(H, W, C)`` over the whole range of the dtype."""
     shape = size if channels is None else (*size, channels)
     pixels = np.random.default_rng(0).integers(0, np.iinfo(dtype).max, shape, dtype=dtype, endpoint=True)
     pixels.flat[:2] = 0, np.iinfo(dtype).max

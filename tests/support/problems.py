@@ -1,4 +1,4 @@
-"""Searches of every kind for the property tests: any grids, strides, masks, inits and values."""
+"""Random searches for the property tests: any grids, strides, masks, inits and values."""
 
 import math
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import psal
+from psal.options import PADDING_MODES, SIMILARITIES
 
-SIMILARITIES = ("l2", "dot", "cosine")
 FINITE = ("normal", "constant", "steps")
-WHOLE = ("constant", "steps")
+INTEGERS = ("constant", "steps")
 ANY = ("normal", "constant", "steps", "special", "sprinkled")
 SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-42, -1e-310, 3e38, -3e38, 1e20, 1e308)
 
 
 @dataclass
 class Problem:
-    """Arguments of a search, and of the attention after it."""
+    """Maps and arguments of a search, and the value for the attention after it."""
 
     query: Tensor
     key: Tensor
@@ -37,10 +37,13 @@ class Problem:
 
 @st.composite
 def problems(draw: st.DrawFn, values: Sequence[str] = ANY, similarities: Sequence[str] = SIMILARITIES) -> Problem:
-    """A search on small maps; ``values`` of kind ANY may be NaN, infinite, denormal or huge, WHOLE ones add exactly."""
+    """Draw a search on small maps.
+
+    Values of kind ANY may be NaN, infinite, denormal or huge; sums of INTEGERS are exact.
+    """
     dimensions = draw(st.integers(1, 3))
-    longest = {1: 40, 2: 9, 3: 5}[dimensions]
-    grid = st.tuples(*[st.integers(1, longest)] * dimensions)
+    longest_side = {1: 40, 2: 9, 3: 5}[dimensions]
+    grid = st.tuples(*[st.integers(1, longest_side)] * dimensions)
     sq, sk = draw(grid), draw(grid)
     batch, channels = draw(st.integers(1, 2)), draw(st.integers(1, 5))
     dtype = draw(st.sampled_from([torch.float32, torch.float64, torch.bfloat16, torch.float16]))
@@ -84,7 +87,7 @@ def problems(draw: st.DrawFn, values: Sequence[str] = ANY, similarities: Sequenc
             "neighbors": draw(st.integers(1, min(left, 33))),
             "iterations": draw(st.integers(0, 2)),
             "similarity": draw(st.sampled_from(similarities)),
-            "padding_mode": draw(st.sampled_from(["replicate", "reflect", "zeros"])),
+            "padding_mode": draw(st.sampled_from(PADDING_MODES)),
             "init": init,
             "key_mask": key_mask,
             "query_mask": query_mask,
@@ -94,7 +97,7 @@ def problems(draw: st.DrawFn, values: Sequence[str] = ANY, similarities: Sequenc
 
 
 def restrided(draw: st.DrawFn, x: Tensor) -> Tensor:
-    """The same tensor with other strides."""
+    """Return the same tensor with other strides."""
     kind = draw(st.sampled_from(["contiguous", "reversed", "channels_last", "every_second"]))
     if kind == "reversed":
         return x.permute(*reversed(range(x.ndim))).contiguous().permute(*reversed(range(x.ndim)))

@@ -1,4 +1,4 @@
-"""How close is close, for each type: the only place with such numbers."""
+"""Tolerances per type, for all tests."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-# Error relative to the largest magnitude in the tensor; rounding of sums over a patch stays well below.
+# Error relative to the largest magnitude in the tensor; rounding errors of sums over a patch are well below.
 RELATIVE = {
     torch.float64: 1e-12,
     torch.float32: 1e-5,
@@ -16,7 +16,7 @@ RELATIVE = {
 
 
 def slack(expected: Tensor) -> float:
-    """The error that is allowed in ``expected``: a share of its largest finite magnitude."""
+    """Return the allowed absolute error: a fraction of the largest finite magnitude in ``expected``."""
     magnitude = expected.detach().double().abs()
     finite = magnitude[magnitude.isfinite()]
     largest = finite.max().item() if finite.numel() else 0.0
@@ -24,7 +24,7 @@ def slack(expected: Tensor) -> float:
 
 
 def assert_close(actual: Tensor, expected: Tensor) -> None:
-    """Same shape, type, NaN and infinities; finite values within :func:`slack`."""
+    """Check for the same shape, type, NaN and infinities, and finite values within :func:`slack`."""
     torch.testing.assert_close(actual, expected, rtol=0, atol=slack(expected), equal_nan=True)
 
 
@@ -35,11 +35,11 @@ def assert_all_close(actual: Sequence[Tensor], expected: Sequence[Tensor], names
 
 
 def assert_same_bits(actual: Tensor, expected: Tensor) -> None:
-    """Equal in every element, NaN equal to NaN."""
+    """Check that all elements are equal; NaN equals NaN."""
     torch.testing.assert_close(actual, expected, rtol=0, atol=0, equal_nan=True)
 
 
 def assert_not_worse(score: Tensor, before: Tensor) -> None:
-    """No score lies below the one before by more than rounding."""
+    """Check that no score is lower than before by more than rounding."""
     loss = (before - score).nan_to_num(nan=0.0).max().item()
     assert loss <= slack(before), f"a score got worse by {loss}"

@@ -10,7 +10,7 @@ from torch import Tensor
 if TYPE_CHECKING:
     from psal.app.inside import Place
 
-QUERY_COLOR = "#D55E00"  # colour-blind safe (Okabe and Ito)
+QUERY_COLOR = "#D55E00"  # color-blind safe (Okabe and Ito)
 KEY_COLOR = "#56B4E9"
 SCALE = 2  # pictures are drawn larger than they are, so that marks don't hide pixels
 GAP = 16

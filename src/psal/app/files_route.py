@@ -1,4 +1,4 @@
-"""Files of visitors, in and out."""
+"""Files of sessions, in and out."""
 
 import mimetypes
 import shutil
@@ -11,28 +11,28 @@ from starlette.formparsers import MultiPartException
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
-from psal.app.limits import MEGA, MOST_BYTES
-from psal.app.visitors import Visitor, plain_name
+from psal.app.limits import MAX_FILE_BYTES, MEGA
+from psal.app.sessions import Session, plain_name
 
 SHOWN = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp")  # everything else is only downloaded
 LARGEST_FORM = 4  # files
 
 
-async def receive_upload(request: Request, visitor: Visitor) -> Response:
-    """Keep a form's files in the visitor's folder; the answer is a list of their paths."""
+async def receive_upload(request: Request, session: Session) -> Response:
+    """Keep a form's files in the session's folder; the answer is a list of their paths."""
     try:
         async with request.form(max_files=LARGEST_FORM, max_fields=LARGEST_FORM) as form:
             files = [file for file in form.getlist("files") if isinstance(file, UploadFile)]
-            if any((file.size or 0) > MOST_BYTES for file in files):
-                return Response(f"a file may have at most {MOST_BYTES / MEGA:.0f} MB: make it smaller", 413)
-            return JSONResponse([await run_in_threadpool(_keep, file, visitor) for file in files])
+            if any((file.size or 0) > MAX_FILE_BYTES for file in files):
+                return Response(f"a file may have at most {MAX_FILE_BYTES / MEGA:.0f} MB: make it smaller", 413)
+            return JSONResponse([await run_in_threadpool(_keep, file, session) for file in files])
     except (MultiPartException, HTTPException, KeyError, ValueError):
         return Response("the upload is not understood", 400)
 
 
-def answer_file(path: str, visitor: Visitor) -> Response:
-    """One of the visitor's files."""
-    if not visitor.owns(path) or not Path(path).is_file():
+def answer_file(path: str, session: Session) -> Response:
+    """One of the session's files."""
+    if not session.owns(path) or not Path(path).is_file():
         return JSONResponse({"detail": "there is no such file of yours"}, 403)
     kind = mimetypes.guess_type(path)[0]
     if kind in SHOWN:
@@ -40,8 +40,8 @@ def answer_file(path: str, visitor: Visitor) -> Response:
     return FileResponse(path, media_type="application/octet-stream", filename=Path(path).name)
 
 
-def _keep(file: UploadFile, visitor: Visitor) -> str:
-    path = visitor.new_folder() / plain_name(file.filename or "")
+def _keep(file: UploadFile, session: Session) -> str:
+    path = session.new_folder() / plain_name(file.filename or "")
     with path.open("xb") as kept:
         shutil.copyfileobj(file.file, kept)
     return str(path)

@@ -1,54 +1,52 @@
-"""The page: its tabs, its look, and what it says on top."""
+"""The page: its tabs, its look, and the text on top."""
 
 from pathlib import Path
 from typing import Any
 
 import gradio as gr
 
-from psal.app.desk import Desk
-from psal.app.limits import MEGA, MOST_BYTES, MOST_PIXELS, MOST_WAITING, megapixels
-from psal.app.parts import EDITS, asset
-from psal.app.tab_fill import build_fill_tab
+from psal.app.controller import Controller
+from psal.app.limits import MAX_FILE_BYTES, MAX_PIXELS, MAX_QUEUE, MEGA, megapixels
+from psal.app.parts import asset
+from psal.app.sessions import Sessions
+from psal.app.tab_edit import build_edit_tab
+from psal.app.tab_inpaint import build_inpaint_tab
 from psal.app.tab_inside import build_inside_tab
-from psal.app.tab_pairs import build_colour_tab, build_enlarge_tab, build_rebuild_tab
-from psal.app.visitors import Visitors
 from psal.app.workers import Workers
-
-__all__ = ["EDITS", "build_page", "page_style"]
+from psal.editing.registry import EDITS
 
 TITLE = "psal"
-TABS = {
-    "Fill": build_fill_tab,
-    "Colour": build_colour_tab,
-    "Rebuild": build_rebuild_tab,
-    "Enlarge": build_enlarge_tab,
-    "Look inside": build_inside_tab,
-}
 SYSTEM_FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "Liberation Sans", "sans-serif")
 SYSTEM_FONTS_MONO = ("ui-monospace", "Menlo", "Consolas", "Liberation Mono", "monospace")
 
 
-def build_page(visitors: Visitors, workers: Workers, folder: Path) -> gr.Blocks:
+def build_page(sessions: Sessions, workers: Workers, folder: Path) -> gr.Blocks:
     """The whole page.
 
     Args:
-        visitors: who is there.
-        workers: who does the work.
+        sessions: open sessions.
+        workers: worker processes.
         folder: for the sample pictures.
     """
-    desk = Desk(visitors, workers, folder / "samples")
+    controller = Controller(sessions, workers, folder / "samples")
     blocks = gr.Blocks(title=TITLE, analytics_enabled=False)
     with blocks:
         gr.Markdown(
             "# psal\nEdit photographs with patches of the photograph itself or of another one. Everything is computed "
-            "on the computer that serves this page, and your files go when you close it.\n\n"
-            f"PNG, JPEG, TIFF, WebP, BMP and GIF, up to {MOST_BYTES / MEGA:.0f} MB and {megapixels(MOST_PIXELS)} each."
+            "on the computer that serves this page, and your files are deleted when you close it.\n\n"
+            f"PNG, JPEG, TIFF, WebP, BMP and GIF, up to {MAX_FILE_BYTES / MEGA:.0f} MB "
+            f"and {megapixels(MAX_PIXELS)} each."
         )
         with gr.Tabs(elem_id="tabs"):
-            for name, build in TABS.items():
-                with gr.Tab(name, id=name, render_children=True):
-                    build(desk)
-    blocks.queue(max_size=MOST_WAITING, default_concurrency_limit=4)
+            for edit in EDITS.values():
+                with gr.Tab(edit.name.capitalize(), id=edit.name, render_children=True):
+                    if edit.partner == "mask":
+                        build_inpaint_tab(controller)
+                    else:
+                        build_edit_tab(controller, edit)
+            with gr.Tab("Look inside", id="inside", render_children=True):
+                build_inside_tab(controller)
+    blocks.queue(max_size=MAX_QUEUE, default_concurrency_limit=4)
     return blocks
 
 

@@ -1,4 +1,4 @@
-"""What the tabs are made of, and how a button runs a job."""
+"""Parts of the tabs, and how a button runs a job."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,18 +7,18 @@ from typing import Any
 
 import gradio as gr
 
-from psal.app.desk import Desk, attempt, said
-from psal.app.limits import EDITS_AT_ONCE
+from psal.app.controller import Controller, attempt, said
+from psal.app.limits import MAX_CONCURRENT_EDITS
 from psal.errors import UsageError
 
-EDITS, OPENING = "edits", "opening"  # queues
+EDIT_QUEUE, OPENING = "edits", "opening"  # queues
 INSTANT: dict[str, Any] = {"concurrency_id": "instant", "concurrency_limit": None, "show_progress": "hidden"}
-HIDDEN: dict[str, Any] = {"api_visibility": "private"}  # of events: they belong to the page alone
+HIDDEN: dict[str, Any] = {"api_visibility": "private"}  # events are not part of a public API
 Handler = Callable[..., Any]
 
 
 def asset(name: str) -> str:
-    """One of the page's own scripts and styles."""
+    """Text of one of the page's scripts or styles."""
     return (files("psal.app") / "assets" / name).read_text(encoding="utf-8")
 
 
@@ -31,7 +31,7 @@ def picker(label: str, name: str) -> gr.HTML:
 
 
 def message_line(name: str) -> gr.HTML:
-    """Where a tab says what there is to say, and shows how far a job is."""
+    """Line for messages and progress."""
     return gr.HTML(
         "", html_template='<div aria-live="polite">${value}</div>', js_on_load=None, elem_id=name,
         elem_classes="message", apply_default_css=False,
@@ -40,7 +40,7 @@ def message_line(name: str) -> gr.HTML:
 
 @dataclass(frozen=True)
 class Controls:
-    """The row that runs a tab's job."""
+    """Controls that run a tab's job."""
 
     seed: gr.Number
     run: gr.Button
@@ -68,15 +68,15 @@ def offered(path: str) -> Any:
 
 
 def when_clicked(
-    button: gr.Button, parts: Controls, desk: Desk, work: Handler, inputs: Sequence[Any], outputs: Sequence[Any],
-    js: str | None = None,
+    button: gr.Button, parts: Controls, controller: Controller, work: Handler, inputs: Sequence[Any],
+    outputs: Sequence[Any], js: str | None = None,
 ) -> None:  # fmt: skip
-    """Have a button run a job, and the stop button end it, waiting or running.
+    """Connect a button to a job, and the stop button to its end, whether it waits or runs.
 
     Args:
         button: to click.
         parts: of the tab.
-        desk: does it.
+        controller: runs the job.
         work: takes the request, the progress and the inputs; returns what to say and the outputs.
         inputs, outputs: components.
         js: what the page does to the inputs before they are sent.
@@ -87,13 +87,13 @@ def when_clicked(
         return attempt(work, 1 + len(outputs))(request, progress, *given)
 
     event = button.click(
-        run, list(inputs), [parts.message, *outputs], js=js, concurrency_id=EDITS,
-        concurrency_limit=EDITS_AT_ONCE, trigger_mode="once", show_progress="full", show_progress_on=[parts.message],
-        **HIDDEN,
+        run, list(inputs), [parts.message, *outputs], js=js, concurrency_id=EDIT_QUEUE,
+        concurrency_limit=MAX_CONCURRENT_EDITS, trigger_mode="once", show_progress="full",
+        show_progress_on=[parts.message], **HIDDEN,
     )  # fmt: skip
 
     def stop(request: gr.Request) -> Any:
-        return attempt(lambda: [desk.stop(request)], 1)()[0]
+        return attempt(lambda: [controller.stop(request)], 1)()[0]
 
     parts.stop.click(stop, None, [parts.message], cancels=[event], **INSTANT, **HIDDEN)
 
@@ -102,11 +102,11 @@ def when_dropped(
     field: gr.HTML, message: gr.HTML, handle: Handler, inputs: Sequence[Any] = (),
     outputs: Sequence[Any] = (),
 ) -> None:  # fmt: skip
-    """Have the server look at what was dropped on a field.
+    """Connect a field to a handler for dropped files.
 
     Args:
         field: of :func:`picker`.
-        message: where to say what is wrong; the field is emptied then.
+        message: line for errors; after an error the field is emptied.
         handle: takes the request, the field's value and the inputs; returns the field's new value and the outputs.
         inputs, outputs: further components.
     """
@@ -119,7 +119,7 @@ def when_dropped(
 
     def take(request: gr.Request, *given: Any) -> Any:
         result = attempt(opened, count)(request, *given)
-        if result[0]:  # what cannot be used does not stay in the field
+        if result[0]:  # an unusable file is removed from the field
             result[1] = None
         return result
 
@@ -130,10 +130,10 @@ def when_dropped(
 
 
 def when_sample(button: gr.Button, handle: Handler, outputs: Sequence[Any]) -> None:
-    """Have a button put in the samples; the first output is the message."""
+    """Connect a button to the samples; the first output is the message."""
 
     def put(request: gr.Request) -> Any:
-        return attempt(lambda: [said("a sample is in place"), *handle(request)], len(outputs))()
+        return attempt(lambda: [said("the sample is loaded"), *handle(request)], len(outputs))()
 
     button.click(
         put, None, list(outputs), concurrency_id=OPENING, concurrency_limit=1, show_progress="minimal",

@@ -3,13 +3,13 @@
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from psal.app.limits import MEGA, PREVIEW_SIDE
+from psal.io.formats import to_uint8
 
-JPEG_QUALITY = 92
+PREVIEW_JPEG_QUALITY = 92
 
 
 def shown_size(size: tuple[int, ...], side: int) -> tuple[int, int]:
@@ -25,9 +25,7 @@ def shown_size(size: tuple[int, ...], side: int) -> tuple[int, int]:
 
 def shown_picture(pixels: NDArray[Any], side: int, size: tuple[int, ...] | None = None) -> Image.Image:
     """A picture of at most that side, as if it had the given (H, W) before."""
-    if pixels.dtype == np.uint16:
-        pixels = (pixels >> 8).astype(np.uint8)
-    image = Image.fromarray(pixels)
+    image = Image.fromarray(to_uint8(pixels))
     height, width = shown_size(size or pixels.shape[:2], side)
     if (width, height) != image.size:
         image = image.resize((width, height), Image.Resampling.BICUBIC, reducing_gap=2)
@@ -51,5 +49,5 @@ def write_preview(path: Path, pixels: NDArray[Any], size: tuple[int, ...] | None
         image.save(path, compress_level=1)
     else:
         path = path.with_suffix(".jpg")
-        image.save(path, quality=JPEG_QUALITY)
+        image.save(path, quality=PREVIEW_JPEG_QUALITY)
     return path

@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-from psal.app.limits import EDITS_AT_ONCE, MEGA, MOST_BYTES
-from psal.app.visitors import Visitors
+from psal.app.limits import MAX_CONCURRENT_EDITS, MAX_FILE_BYTES, MEGA
+from psal.app.sessions import Sessions
 from psal.app.workers import Workers
 from psal.errors import UsageError
 
@@ -96,7 +96,7 @@ def serve(listening: socket.socket, host: str, ready: Callable[[], None]) -> Non
         KeyboardInterrupt: when it was stopped, after everything has been cleaned up.
     """
     root = Path(tempfile.mkdtemp(prefix="psal-app-")).resolve()
-    workers = Workers(EDITS_AT_ONCE + 1)  # one more, so that pictures open while others are edited
+    workers = Workers(MAX_CONCURRENT_EDITS + 1)  # one more, so that pictures open while others are edited
     try:
         workers.start_one()  # loads while the following does
         os.environ.update(ENVIRONMENT | {"GRADIO_TEMP_DIR": str(root)})
@@ -112,16 +112,17 @@ def _run(listening: socket.socket, host: str, root: Path, workers: Workers, read
     import uvicorn
     from starlette.routing import Mount
 
-    from psal.app.guard import Guard
-    from psal.app.page import EDITS, build_page, page_style
+    from psal.app.middleware import Middleware
+    from psal.app.page import build_page, page_style
+    from psal.app.parts import EDIT_QUEUE
 
-    visitors = Visitors(root / "visitors")
-    blocks = build_page(visitors, workers, root)
+    sessions = Sessions(root / "sessions")
+    blocks = build_page(sessions, workers, root)
     port = listening.getsockname()[1]
 
     @contextlib.asynccontextmanager
     async def lifespan(_: Any) -> AsyncIterator[None]:
-        sweeping = asyncio.create_task(_sweep(visitors))
+        sweeping = asyncio.create_task(_sweep(sessions))
         ready()
         yield
         sweeping.cancel()
@@ -129,13 +130,13 @@ def _run(listening: socket.socket, host: str, root: Path, workers: Workers, read
     outer = fastapi.FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
     gr.mount_gradio_app(
         outer, blocks, path="/", server_name=host, server_port=port, footer_links=[], run_history=False,
-        allowed_paths=[], show_error=True, max_file_size=f"{MOST_BYTES // MEGA}mb", ssr_mode=False, pwa=False,
+        allowed_paths=[], show_error=True, max_file_size=f"{MAX_FILE_BYTES // MEGA}mb", ssr_mode=False, pwa=False,
         mcp_server=False, enable_monitoring=False, root_path="", **page_style(),
     )  # fmt: skip
     served: Any = next(route.app for route in outer.routes if isinstance(route, Mount))
     blocks.has_launched = True  # as Blocks.launch() has it: from here on Gradio too checks where files lie
     hosts = {"127.0.0.1", "localhost", "::1", "[::1]", host.strip("[]")} if is_loopback(host) else None
-    guarded = Guard(outer, visitors=visitors, blocks=blocks, hosts=hosts, port=port, edits=EDITS)
+    guarded = Middleware(outer, sessions=sessions, blocks=blocks, hosts=hosts, port=port, edits=EDIT_QUEUE)
 
     class Server(uvicorn.Server):
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -153,7 +154,7 @@ def _run(listening: socket.socket, host: str, root: Path, workers: Workers, read
     Server(config).run(sockets=[listening])
 
 
-async def _sweep(visitors: Visitors) -> None:
+async def _sweep(sessions: Sessions) -> None:
     while True:
         await asyncio.sleep(SWEEP_SECONDS)
-        await asyncio.to_thread(visitors.sweep)
+        await asyncio.to_thread(sessions.sweep)

@@ -5,7 +5,7 @@ from typing import Any
 
 import gradio as gr
 
-from psal.app.desk import Desk, attempt, duration, given_path, given_seed, given_whole_number, said
+from psal.app.controller import Controller, attempt, duration, given_path, given_seed, given_whole_number, said
 from psal.app.limits import INSIDE_SIDE
 from psal.app.parts import (
     HIDDEN,
@@ -20,28 +20,29 @@ from psal.app.parts import (
 )
 from psal.errors import UsageError
 
-MOST_NEIGHBORS, LARGEST_PATCH, MOST_ITERATIONS = 10, 15, 20
+MAX_NEIGHBORS, MAX_PATCH_SIZE, MAX_ITERATIONS = 10, 15, 20
 SEEDINGS = ("tree", "random")
 HEAD = ["row", "column", "weight"]
 
 
-def build_inside_tab(desk: Desk) -> None:
+def build_inside_tab(controller: Controller) -> None:
     """Two pictures or one; a click on a pixel shows the places that it attends to."""
     gr.Markdown(
         "Match two pictures, or one with itself, then click a pixel of the first: the second shows the places that it "
-        f"attends to, a larger ring for a larger weight. Pictures are brought to at most {INSIDE_SIDE} pixels a side."
+        "attends to. A larger ring means a larger weight. Pictures are resized to at most "
+        f"{INSIDE_SIDE} pixels per side."
     )
     with gr.Row():
         with gr.Column(min_width=240):
             photo = picker("Picture that attends (query)", "inside-photo")
         with gr.Column(min_width=240):
-            reference = picker("Picture attended to (key); the first if left out", "inside-reference")
+            reference = picker("Picture attended to (key); by default the first one", "inside-reference")
     sample = gr.Button("Try a sample", size="sm", elem_id="inside-sample")
     with gr.Row():
-        neighbors = gr.Slider(1, MOST_NEIGHBORS, 3, step=1, label="Neighbours k", elem_id="inside-neighbors")
-        patch_size = gr.Slider(1, LARGEST_PATCH, 7, step=2, label="Patch size", elem_id="inside-patch")
+        neighbors = gr.Slider(1, MAX_NEIGHBORS, 3, step=1, label="Neighbors k", elem_id="inside-neighbors")
+        patch_size = gr.Slider(1, MAX_PATCH_SIZE, 7, step=2, label="Patch size", elem_id="inside-patch")
         iterations = gr.Slider(
-            -1, MOST_ITERATIONS, -1, step=1, label="Iterations (−1: the default)", elem_id="inside-iterations"
+            -1, MAX_ITERATIONS, -1, step=1, label="Iterations (−1: the default)", elem_id="inside-iterations"
         )
     with gr.Row():
         init = gr.Radio(list(SEEDINGS), value="tree", label="Seeding", elem_id="inside-init", min_width=200)
@@ -56,7 +57,7 @@ def build_inside_tab(desk: Desk) -> None:
     with gr.Row(visible=False) as fields:
         row = gr.Number(0, label="Row", precision=0, elem_id="inside-row", min_width=90)
         column = gr.Number(0, label="Column", precision=0, elem_id="inside-column", min_width=90)
-        go = gr.Button("Look from there", elem_id="inside-look")
+        go = gr.Button("Look from this pixel", elem_id="inside-look")
     table = gr.Dataframe(
         headers=HEAD, datatype=["number"] * 3, label="Places and weights, the heaviest first", interactive=False,
         elem_id="inside-table", max_height=260, visible=False,
@@ -69,12 +70,12 @@ def build_inside_tab(desk: Desk) -> None:
     looked = [query, key, fields, row, column, table, figure, csv, last]
 
     def look_from(request: gr.Request, folder: Any, at: tuple[Any, Any], before: Any) -> tuple[str, list[Any]]:
-        visitor = desk.visitor(request)
-        path = given_path({"path": folder} if folder else None, visitor, "a picture, match it")
+        session = controller.session(request)
+        path = given_path({"path": folder} if folder else None, session, "a picture, match it")
         numbers = [given_whole_number(x, what) for x, what in zip(at, ("the row", "the column"), strict=True)]
-        out = str(visitor.new_folder())
-        found = desk.quick("look", {"folder": path, "row": numbers[0], "column": numbers[1], "out": out})
-        visitor.forget(before)
+        out = str(session.new_folder())
+        found = controller.quick("look", {"folder": path, "row": numbers[0], "column": numbers[1], "out": out})
+        session.forget(before)
         rows = [[place[0], place[1], f"{place[2]:.4f}"] for place in found["places"]]
         more = f", the {len(rows)} heaviest of them shown" if found["count"] > len(rows) else ""
         line = f"row {found['row']}, column {found['column']} attends to {found['count']} places{more}"
@@ -87,15 +88,15 @@ def build_inside_tab(desk: Desk) -> None:
 
     def match(request: gr.Request, progress: gr.Progress, *values: Any) -> list[Any]:
         photo_value, reference_value, *settings, old_folder, before = values
-        visitor = desk.visitor(request)
+        session = controller.session(request)
         arguments = {
-            "photo": given_path(photo_value, visitor, "a picture"),
-            "reference": given_path(reference_value, visitor, "a second picture") if reference_value else None,
+            "photo": given_path(photo_value, session, "a picture"),
+            "reference": given_path(reference_value, session, "a second picture") if reference_value else None,
             **_given_settings(*settings),
         }
-        found = desk.work("match", arguments, "matching", progress, request)
+        found = controller.work("match", arguments, "matching", progress, request)
         if old_folder:
-            visitor.forget(Path(old_folder) / "about.json")
+            session.forget(Path(old_folder) / "about.json")
         middle = found["size"][0] // 2, found["size"][1] // 2
         line, shown = look_from(request, found["folder"], middle, before)
         return [said(f"matched in {duration(found['seconds'])}; {line}"), found["folder"], *shown]
@@ -112,13 +113,15 @@ def build_inside_tab(desk: Desk) -> None:
         return look(request, folder, y, x, before)
 
     def put_samples(request: gr.Request) -> list[Any]:
-        return [desk.open(desk.sample("reconstruct", role, request), request) for role in ("photo", "reference")]
+        return [
+            controller.open(controller.sample("reconstruct", role, request), request) for role in ("photo", "reference")
+        ]
 
     for field in (photo, reference):
-        when_dropped(field, parts.message, lambda request, value: [desk.open(value, request)])
+        when_dropped(field, parts.message, lambda request, value: [controller.open(value, request)])
     when_sample(sample, put_samples, [parts.message, photo, reference])
     settings = [neighbors, patch_size, iterations, init, aggregate, temperature, parts.seed]
-    when_clicked(parts.run, parts, desk, match, [photo, reference, *settings, matched, last], [matched, *looked])
+    when_clicked(parts.run, parts, controller, match, [photo, reference, *settings, matched, last], [matched, *looked])
     options: dict[str, Any] = {
         "concurrency_id": OPENING, "concurrency_limit": 1, "show_progress": "minimal",
         "show_progress_on": [parts.message], **HIDDEN,
@@ -132,9 +135,9 @@ def _given_settings(
 ) -> dict[str, Any]:
     """Settings that are within the page's limits, whoever sent them."""
     for what, value, low, high in (
-        ("k", neighbors, 1, MOST_NEIGHBORS),
-        ("the patch size", patch_size, 1, LARGEST_PATCH),
-        ("iterations", iterations, -1, MOST_ITERATIONS),
+        ("k", neighbors, 1, MAX_NEIGHBORS),
+        ("the patch size", patch_size, 1, MAX_PATCH_SIZE),
+        ("iterations", iterations, -1, MAX_ITERATIONS),
     ):
         if not isinstance(value, int) or not low <= value <= high:
             raise UsageError(f"{what} must be a whole number from {low} to {high}, got {value!r}")

@@ -1,6 +1,6 @@
-"""What worker processes do: files in, files out, by the functions of :mod:`psal.editing`.
+"""Tasks of the worker processes: files in, files out, by the edits of :mod:`psal.editing.registry`.
 
-Arguments and results are what JSON has, since they come and go through a pipe.
+Arguments and results are JSON values, because they pass through a pipe.
 """
 
 from pathlib import Path
@@ -10,23 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-import psal
 from psal.app import inside
 from psal.app.limits import (
     INSIDE_SIDE,
-    MOST_PIXELS,
-    MOST_PIXELS_ENLARGED,
-    MOST_PIXELS_REBUILT,
+    MAX_PIXELS,
+    MAX_RECONSTRUCT_PIXELS,
+    MAX_UPSCALED_PIXELS,
     PREVIEW_SIDE,
     megapixels,
 )
 from psal.app.previews import shown_size, write_preview
 from psal.data.samples import samples
+from psal.editing.registry import EDITS
 from psal.errors import UsageError
-from psal.io.files import WRITE_FORMATS, PictureFile, read_picture_file, write_picture_file
-from psal.io.pictures import Progress, open_mask, open_picture
+from psal.io.formats import FORMAT_BY_SUFFIX
+from psal.io.masks import open_mask
+from psal.io.photo import Photo
+from psal.io.pictures import Progress, open_picture
 
-NOTHING_MARKED = "nothing is marked: paint over what is to go, or give a mask"
+NOTHING_MARKED = "nothing is marked: paint over what to remove, or give a mask"
 
 
 class Task(Protocol):
@@ -36,159 +38,165 @@ class Task(Protocol):
 
 
 def warm_up() -> None:
-    """Load what the first job would otherwise wait for."""
+    """Load the libraries, so that the first job does not wait for them."""
     picture, hole = np.zeros((32, 32, 3), np.uint8), np.zeros((32, 32), bool)
     picture[::2], hole[12:20, 12:20] = 255, True
-    psal.inpaint(picture, hole, seed=0)
+    EDITS["inpaint"].function(picture, hole, seed=0)
 
 
 def write_samples(*, folder: str, progress: Progress) -> dict[str, Any]:
-    """Write the sample pictures; returns their paths by the edit's name and the role that they have in it."""
+    """Write the sample pictures; return their paths by the edit's name and the picture's role in it."""
     written: dict[str, dict[str, str]] = {}
     for sample in samples():
-        roles = {"photo": sample.picture, "mask": sample.mask, "reference": sample.reference}
+        roles = {"photo": sample.picture, EDITS[sample.edit].partner: sample.partner}
         for role, pixels in roles.items():
-            if pixels is not None:
-                path = Path(folder, f"{sample.name}_{role}.png")
-                write_picture_file(path, pixels)
-                written.setdefault(sample.name, {})[role] = str(path)
+            if role is not None and pixels is not None:
+                path = Path(folder, f"{sample.edit}_{role}.png")
+                Photo(pixels).save(path)
+                written.setdefault(sample.edit, {})[role] = str(path)
     return written
 
 
 def open_file(*, path: str, folder: str, progress: Progress) -> dict[str, Any]:
-    """Look at a picture that was given: its size, and a preview of it.
+    """Read an uploaded picture: its size, and a preview.
 
     Returns:
         ``path``, ``width``, ``height``, ``preview`` (a file that browsers show).
     """
-    pixels = read_picture_file(path, MOST_PIXELS).pixels
+    pixels = Photo.open(path, MAX_PIXELS).pixels
     preview = write_preview(Path(folder, "preview"), pixels)
     return {"path": path, "width": pixels.shape[1], "height": pixels.shape[0], "preview": str(preview)}
 
 
 def open_mask_file(*, path: str, photo: str, folder: str, progress: Progress) -> dict[str, Any]:
-    """Look at a mask that was given for a photo.
+    """Read an uploaded mask of a photo.
 
     Returns:
         ``path`` of the mask, and a ``preview``, white in the hole, of the size of the photo's.
     """
     size = _size_of(photo)
-    hole = open_mask(read_picture_file(path, MOST_PIXELS).pixels, size, name=Path(path).name).numpy()
+    hole = open_mask(Photo.open(path, MAX_PIXELS).pixels, size, name=Path(path).name).numpy()
     kept, preview = Path(folder, "mask.png"), Path(folder, "preview.png")
-    write_picture_file(kept, _white(hole))
-    write_picture_file(preview, _white(_resized(hole, shown_size(size, PREVIEW_SIDE))))
+    Photo(_white(hole)).save(kept)
+    Photo(_white(_resized(hole, shown_size(size, PREVIEW_SIDE)))).save(preview)
     return {"path": str(kept), "preview": str(preview)}
 
 
-def fill(
+def inpaint(
     *, photo: str, painted: str | None, mask: str | None, seed: int, folder: str, name: str, progress: Progress
 ) -> dict[str, Any]:
-    """Fill a hole.
+    """Fill what was painted over.
 
     Args:
-        photo: a picture file.
-        painted: what was painted on the preview: a picture that is opaque in the hole.
-        mask: a mask of the photo's size that the painting began with; it holds where nobody painted or erased.
-        seed: of the search.
-        folder: for what is written.
-        name: of the photo, as the visitor knows it.
+        photo: picture file.
+        painted: PNG of what was painted on the preview, opaque in the hole, or None.
+        mask: mask of the photo's size that painting began with, or None; it holds where nothing was painted or erased.
+        seed: seed of the search.
+        folder: folder to write to.
+        name: file name of the photo in the user's file system.
         progress: called with the share that is done.
 
     Returns:
         Paths: ``result`` in the photo's format, ``working`` without loss, ``mask``, ``before`` and ``after`` to show;
         and the ``width`` and ``height``.
     """
-    original = read_picture_file(photo, MOST_PIXELS)
+    original = Photo.open(photo, MAX_PIXELS)
     hole = _hole(original.pixels.shape[:2], painted, mask)
     if not hole.any():
         raise UsageError(NOTHING_MARKED)
-    pixels = psal.inpaint(original.pixels, hole, seed=seed, progress=_most_of(progress))
-    out = _written(folder, name, "filled", pixels, original)
+    pixels = EDITS["inpaint"].function(original.pixels, hole, seed=seed, progress=_most_of(progress))
     mask_file = Path(folder, f"{Path(name).stem}_mask.png")
-    write_picture_file(mask_file, _white(hole))
-    return out | {"mask": str(mask_file)}
+    Photo(_white(hole)).save(mask_file)
+    return _write_result(folder, name, "inpaint", original.with_pixels(pixels), original) | {"mask": str(mask_file)}
 
 
-def colour(*, photo: str, reference: str, seed: int, folder: str, name: str, progress: Progress) -> dict[str, Any]:
-    """Colour a grey picture; as :func:`fill`, without the mask."""
-    original, colors = read_picture_file(photo, MOST_PIXELS), read_picture_file(reference, MOST_PIXELS)
-    pixels = psal.colorize(original.pixels, colors.pixels, seed=seed, progress=_most_of(progress))
-    return _written(folder, name, "coloured", pixels, original)
+def edit(
+    *, edit: str, photo: str, partner: str | None, options: dict[str, Any], folder: str, name: str, progress: Progress
+) -> dict[str, Any]:
+    """Run an edit without painting: any but inpaint.
 
+    Args:
+        edit: name in :data:`psal.editing.registry.EDITS`.
+        photo, partner: picture files; the partner is None if the edit takes none.
+        options: keyword arguments of the edit's function, the seed among them.
+        folder, name, progress: as for :func:`inpaint`.
 
-def rebuild(*, photo: str, reference: str, seed: int, folder: str, name: str, progress: Progress) -> dict[str, Any]:
-    """Rebuild a picture from another; as :func:`colour`, and ``shifts``, a picture of where each pixel was found."""
-    original, source = (read_picture_file(path, MOST_PIXELS_REBUILT) for path in (photo, reference))
-    pixels, shifts = psal.reconstruct(
-        original.pixels, source.pixels, seed=seed, progress=_most_of(progress), return_shifts=True
-    )
+    Returns:
+        As for :func:`inpaint`, without the mask; for reconstruct also ``shifts``, a picture of where each pixel was
+        found, and ``shifts_shown``, its preview.
+    """
+    chosen = EDITS[edit]
+    max_pixels = MAX_RECONSTRUCT_PIXELS if edit == "reconstruct" else MAX_PIXELS
+    original = Photo.open(photo, max_pixels)
+    _check_result_size(original, options.get("scale", 1.0))
+    pictures = [original.pixels] + ([Photo.open(partner, max_pixels).pixels] if partner else [])
+    if chosen.returns_shifts:
+        options = options | {"return_shifts": True}
+    made = chosen.function(*pictures, **options, progress=_most_of(progress))
+    if not chosen.returns_shifts:
+        return _write_result(folder, name, edit, original.with_pixels(made), original)
+    pixels, shifts = made
     shifts_file = Path(folder, f"{Path(name).stem}_shifts.png")
-    write_picture_file(shifts_file, shifts)
-    shown = write_preview(Path(folder, "shifts"), shifts)
-    return _written(folder, name, "rebuilt", pixels, original) | {
+    Photo(shifts).save(shifts_file)
+    return _write_result(folder, name, edit, original.with_pixels(pixels), original) | {
         "shifts": str(shifts_file),
-        "shifts_shown": str(shown),
+        "shifts_shown": str(write_preview(Path(folder, "shifts"), shifts)),
     }
 
 
-def enlarge(*, photo: str, scale: float, seed: int, folder: str, name: str, progress: Progress) -> dict[str, Any]:
-    """Enlarge a picture; as :func:`colour`."""
-    original = read_picture_file(photo, MOST_PIXELS)
-    height, width = original.pixels.shape[:2]
-    if height * width * scale**2 > MOST_PIXELS_ENLARGED:
+def _check_result_size(photo: Photo, scale: float) -> None:
+    if scale > 1 and (pixels := int(photo.height * photo.width * scale**2)) > MAX_UPSCALED_PIXELS:
         raise UsageError(
-            f"the result would have {megapixels(int(height * width * scale**2))}, of which at most "
-            f"{megapixels(MOST_PIXELS_ENLARGED)} can be made here: choose a smaller factor, or use psal upscale"
+            f"the result would have {megapixels(pixels)}, but at most {megapixels(MAX_UPSCALED_PIXELS)} are computed "
+            "here: choose a smaller scale, or use the command psal upscale"
         )
-    pixels = psal.upscale(original.pixels, scale, seed=seed, progress=_most_of(progress))
-    return _written(folder, name, "enlarged", pixels, original)
 
 
 def match(*, photo: str, reference: str | None, folder: str, progress: Progress, **settings: Any) -> dict[str, Any]:
     """Match two pictures, or one with itself, to look inside; see :func:`psal.app.inside.match`."""
-    pictures = [read_picture_file(path, MOST_PIXELS).pixels for path in (photo, reference or photo)]
+    pictures = [Photo.open(path, MAX_PIXELS).pixels for path in (photo, reference or photo)]
     query, key = (open_picture(_small(pixels)).color for pixels in pictures)
     progress(0.1)
     return inside.match(query, key, Path(folder), inside.Settings(**settings))
 
 
 def look(*, folder: str, row: int, column: int, progress: Progress, out: str) -> dict[str, Any]:
-    """Where a pixel attends to; see :func:`psal.app.inside.look`."""
+    """Find where a pixel attends to; see :func:`psal.app.inside.look`."""
     return inside.look(Path(folder), row, column, Path(out))
 
 
-def _written(folder: str, name: str, what: str, pixels: NDArray[Any], original: PictureFile) -> dict[str, Any]:
-    """Write a result in the original's format, and what to show of before and after."""
+def _write_result(folder: str, name: str, edit: str, made: Photo, original: Photo) -> dict[str, Any]:
+    """Write a result in the original's format, and previews of before and after."""
     suffix = Path(name).suffix.lower()
-    suffix = suffix if WRITE_FORMATS.get(suffix) == original.format else _suffix_of(original.format)
-    result = working = Path(folder, f"{Path(name).stem}_{what}{suffix}")
-    write_picture_file(result, pixels, original)
-    if WRITE_FORMATS[suffix] == "JPEG":  # so that going on from it does not add loss to loss
+    suffix = suffix if FORMAT_BY_SUFFIX.get(suffix) == original.format else _suffix_of(original.format)
+    result = working = Path(folder, f"{Path(name).stem}_{edit}{suffix}")
+    made.save(result)
+    if FORMAT_BY_SUFFIX[suffix] == "JPEG":  # further edits of the result must not add loss to loss
         working = Path(folder, "working.tif")
-        write_picture_file(working, pixels, original)
-    before = write_preview(Path(folder, "before"), original.pixels, size=pixels.shape[:2])
-    after = write_preview(Path(folder, "after"), pixels)
+        made.save(working)
+    before = write_preview(Path(folder, "before"), original.pixels, size=made.pixels.shape[:2])
+    after = write_preview(Path(folder, "after"), made.pixels)
     return {
         "result": str(result), "working": str(working), "before": str(before), "after": str(after),
-        "width": pixels.shape[1], "height": pixels.shape[0],
+        "width": made.width, "height": made.height,
     }  # fmt: skip
 
 
 def _suffix_of(kind: str | None) -> str:
-    """How names of a format end; those that are only read become PNG."""
-    return next((suffix for suffix, known in WRITE_FORMATS.items() if known == kind), ".png")
+    """Suffix of a format's files; .png for formats that cannot be written."""
+    return next((suffix for suffix, known in FORMAT_BY_SUFFIX.items() if known == kind), ".png")
 
 
 def _hole(size: tuple[int, ...], painted: str | None, mask: str | None) -> NDArray[np.bool_]:
-    """The hole at full size: the mask where nobody changed it on the preview, what was painted elsewhere."""
+    """The hole at full size: the mask, except where painting or erasing on the preview changed it."""
     height, width = size
     hole = np.zeros((height, width), bool)
     if mask is not None:
-        hole = read_picture_file(mask, MOST_PIXELS).pixels > 127
+        hole = Photo.open(mask, MAX_PIXELS).pixels > 127
     if painted is None:
         return hole
     shown = shown_size((height, width), PREVIEW_SIDE)
-    pixels = read_picture_file(painted, PREVIEW_SIDE**2).pixels
+    pixels = Photo.open(painted, PREVIEW_SIDE**2).pixels
     if pixels.ndim != 3 or pixels.shape[2] != 4 or pixels.shape[:2] != shown:
         raise UsageError(f"what was painted must be RGBA of {shown[1]} × {shown[0]} pixels, got {pixels.shape}")
     strokes = pixels[..., 3] > 127
@@ -208,17 +216,17 @@ def _white(hole: NDArray[np.bool_]) -> NDArray[np.uint8]:
 
 
 def _size_of(photo: str) -> tuple[int, int]:
-    pixels = read_picture_file(photo, MOST_PIXELS).pixels
+    pixels = Photo.open(photo, MAX_PIXELS).pixels
     return pixels.shape[0], pixels.shape[1]
 
 
 def _small(pixels: NDArray[Any]) -> NDArray[Any]:
-    """A picture of 8 bits, no larger than what is looked into."""
+    """8-bit RGB, at most INSIDE_SIDE pixels per side."""
     from psal.app.previews import shown_picture
 
     return np.asarray(shown_picture(pixels, INSIDE_SIDE).convert("RGB"))
 
 
 def _most_of(progress: Progress) -> Progress:
-    """Leaves a tenth for writing the files."""
+    """Scale progress so that a tenth is left for writing the files."""
     return lambda share: progress(0.9 * share)

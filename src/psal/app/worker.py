@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from psal.app.workers import ignore_interrupts
-from psal.errors import describe
+from psal.messages import describe
 
 LEAST_STEP = 0.01  # of the progress that is worth a message
 
@@ -34,7 +34,7 @@ def _answer(tasks: Any, message: dict[str, Any], pipe: Connection) -> dict[str, 
         return {"done": getattr(tasks, message["task"])(**message["arguments"], progress=_reporter(pipe))}
     except BrokenPipeError:  # whoever asked has left
         raise
-    except Exception as error:  # whatever it is, the visitor gets a sentence, and the process goes on
+    except Exception as error:  # whatever it is, the session gets a sentence, and the process goes on
         return {"failed": _without_folders(describe(error))}
 
 

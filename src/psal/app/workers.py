@@ -23,7 +23,7 @@ class StoppedError(Exception):
 
 
 class WorkError(UsageError):
-    """What went wrong, in a sentence for the visitor."""
+    """What went wrong, in a sentence for the session."""
 
 
 class Worker:
@@ -114,7 +114,7 @@ class Workers:
 
         Raises:
             StoppedError: if it was stopped.
-            WorkError: if it failed; the message is a sentence for the visitor.
+            WorkError: if it failed; the message is a sentence for the session.
         """
         stop = stop or threading.Event()
         worker = self._take(stop)

@@ -1,4 +1,4 @@
-"""The attention layers that psal is compared with: ``layer(query, key, value)`` on ``(B, C, H, W)`` maps."""
+"""The attention layers that psal is compared with, all called as ``layer(query, key, value)`` on ``(B, C, H, W)``."""
 
 from psal.baselines.full import FullAttention
 from psal.baselines.linear import LinearAttention

@@ -1,4 +1,4 @@
-"""Full attention: every query patch against every key patch."""
+"""Full attention: all pairs of query and key patches."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from psal import arguments
+from psal import checks
 from psal.baselines.patches import (
     PatchLayer,
     biased_keys,
@@ -16,7 +16,8 @@ from psal.baselines.patches import (
     recomputed,
     scaled_queries,
 )
-from psal.ops.exact import centred
+from psal.ops.exact import centered
+from psal.options import SIMILARITIES
 
 METHODS = ("materialized", "chunked", "sdpa")
 
@@ -25,15 +26,15 @@ class FullAttention(PatchLayer):
     """Exact attention between all pairs of patches.
 
     Args:
-        patch_size: odd side of the patches that are compared, an int or two.
-        stride: only every so manieth key in every so manieth row takes part.
-        similarity: "l2" (minus the squared distance), "dot" or "cosine".
+        patch_size: odd side of the compared patches, an int or one per axis.
+        stride: use every ``stride``-th key along each axis.
+        similarity: "l2" (negative squared distance), "dot" or "cosine".
         temperature: softmax temperature.
-        method: three ways to the same numbers. "materialized" keeps the matrix of all pairs, "chunked" a part of it,
-            and "sdpa" leaves it to :func:`torch.nn.functional.scaled_dot_product_attention`: minus the squared
-            distance is a product of vectors with one more number, −‖q − k‖² = (2q, 1)·(k, −‖k‖²) − ‖q‖², and the last
-            term is the same for all keys.
-        padding_mode: how a map goes on beyond its border: "replicate", "reflect" or "zeros".
+        method: how it is computed; the result is the same up to rounding. "materialized" stores the matrix of all
+            pairs, "chunked" a band of its rows at a time, and "sdpa" calls
+            :func:`torch.nn.functional.scaled_dot_product_attention`. For "l2" that takes vectors with one more
+            element: −‖q − k‖² = (2q, 1)·(k, −‖k‖²) − ‖q‖², and the last term is the same for all keys.
+        padding_mode: values of a map beyond its border: "replicate", "reflect" or "zeros".
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -55,17 +56,17 @@ class FullAttention(PatchLayer):
         padding_mode: str = "replicate",
     ) -> None:
         super().__init__(patch_size, padding_mode)
-        arguments.check_count("stride", stride, 1)
-        arguments.check_word("similarity", similarity, arguments.SIMILARITIES)
-        arguments.check_temperature(temperature)
-        arguments.check_word("method", method, METHODS)
+        checks.check_count("stride", stride, 1)
+        checks.check_word("similarity", similarity, SIMILARITIES)
+        checks.check_temperature(temperature)
+        checks.check_word("method", method, METHODS)
         self.stride = stride
         self.similarity = similarity
         self.temperature = temperature
         self.method = method
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        query, key = centred(query, key, self.similarity)
+        query, key = centered(query, key, self.similarity)
         keys, bias = biased_keys(self.patches(key).all(self.stride), self.similarity, self.temperature)
         values = pixels_of(value[..., :: self.stride, :: self.stride])  # [B, M, Cv]
         if self.method == "chunked":
@@ -90,7 +91,7 @@ def _by_sdpa(queries: Tensor, keys: Tensor, bias: Tensor | None, values: Tensor)
     if bias is not None:
         queries, keys = F.pad(queries, (0, 1), value=1.0), torch.cat([keys, bias.mT], -1)
     channels = values.shape[-1]
-    if queries.device.type == "cpu":  # where the kernel without the matrix wants all three equally wide
+    if queries.device.type == "cpu":  # its fused kernel needs query, key and value of one width
         wide = max(queries.shape[-1], channels)
         queries, keys, values = (F.pad(x, (0, wide - x.shape[-1])) for x in (queries, keys, values))
     attended = F.scaled_dot_product_attention(queries[:, None], keys[:, None], values[:, None], scale=1.0)

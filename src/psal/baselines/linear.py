@@ -1,4 +1,4 @@
-"""Linear attention (Katharopoulos et al. 2020): softmax's kernel replaced by a product of positive features."""
+"""Linear attention (Katharopoulos et al. 2020): a product of positive features in place of the softmax."""
 
 from collections.abc import Sequence
 
@@ -10,11 +10,11 @@ from psal.baselines.patches import PatchLayer, map_of, pixels_of, recomputed
 
 
 class LinearAttention(PatchLayer):
-    """Attention with weights φ(q)·φ(k), φ(x) = elu(x) + 1: keys and values are summed up once for all queries.
+    """Attention with weights φ(q)·φ(k), φ(x) = elu(x) + 1, so that keys and values are summed once for all queries.
 
     Args:
-        patch_size: odd side of the patches that are compared, an int or two.
-        padding_mode: how a map goes on beyond its border: "replicate", "reflect" or "zeros".
+        patch_size: odd side of the compared patches, an int or one per axis.
+        padding_mode: values of a map beyond its border: "replicate", "reflect" or "zeros".
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -30,7 +30,7 @@ class LinearAttention(PatchLayer):
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         queries, keys = self.patches(query), self.patches(key)
-        counted = F.pad(value, (0, 0, 0, 0, 0, 1), value=1.0)  # a channel of ones sums up the weights
+        counted = F.pad(value, (0, 0, 0, 0, 0, 1), value=1.0)  # a channel of ones accumulates the weights
 
         def sum_of(rows: slice) -> Tensor:  # [B, d, Cv + 1]
             return _features(keys.band(rows)).mT @ pixels_of(counted[:, :, rows])

@@ -1,11 +1,11 @@
-"""Local attention (Parmar et al. 2018): every query against the keys in a window around it."""
+"""Local attention (Parmar et al. 2018): each query attends to the keys in a window around it."""
 
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from psal import arguments
+from psal import checks
 from psal.baselines.patches import (
     Patches,
     PatchLayer,
@@ -16,23 +16,24 @@ from psal.baselines.patches import (
     recomputed,
     scaled_queries,
 )
-from psal.ops.exact import centred
+from psal.ops.exact import centered
+from psal.options import SIMILARITIES
 
-TILE = 16  # side of the squares of queries that are worked on together
+TILE = 16  # side of the square of queries processed at once
 
 
 class LocalAttention(PatchLayer):
     """Exact attention inside a window around each query.
 
-    The window of row i begins ``window // 2`` rows above row i and is cut at the border; columns likewise. If the
-    key's grid has another size, it lies around the proportional place.
+    The window of row i starts ``window // 2`` rows above row i and is clipped at the border; columns likewise. If the
+    key's grid has another size, positions are scaled proportionally.
 
     Args:
-        patch_size: odd side of the patches that are compared, an int or two.
-        window: side of the window.
-        similarity: "l2" (minus the squared distance), "dot" or "cosine".
+        patch_size: odd side of the compared patches, an int or one per axis.
+        window: side of the window, in pixels.
+        similarity: "l2" (negative squared distance), "dot" or "cosine".
         temperature: softmax temperature.
-        padding_mode: how a map goes on beyond its border: "replicate", "reflect" or "zeros".
+        padding_mode: values of a map beyond its border: "replicate", "reflect" or "zeros".
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -53,15 +54,15 @@ class LocalAttention(PatchLayer):
         padding_mode: str = "replicate",
     ) -> None:
         super().__init__(patch_size, padding_mode)
-        arguments.check_count("window", window, 1)
-        arguments.check_word("similarity", similarity, arguments.SIMILARITIES)
-        arguments.check_temperature(temperature)
+        checks.check_count("window", window, 1)
+        checks.check_word("similarity", similarity, SIMILARITIES)
+        checks.check_temperature(temperature)
         self.window = window
         self.similarity = similarity
         self.temperature = temperature
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        query, key = centred(query, key, self.similarity)
+        query, key = centered(query, key, self.similarity)
         queries, keys = self.patches(query), self.patches(key)
         lines = []
         for top in range(0, queries.height, TILE):
@@ -75,7 +76,7 @@ class LocalAttention(PatchLayer):
         return torch.cat(lines, -2)
 
     def _tile(self, queries: Patches, keys: Patches, value: Tensor, rows: slice, columns: slice) -> Tensor:
-        """What the queries of a rectangle attend to, ``(B, n, Cv)``."""
+        """Return the output ``(B, n, Cv)`` for the n queries of a rectangle."""
         key_rows, near_rows = self._windows(rows, queries.height, keys.height, value.device)
         key_columns, near_columns = self._windows(columns, queries.width, keys.width, value.device)
         near = near_rows[:, None, :, None] & near_columns[None, :, None, :]  # [rows, columns, key rows, key columns]
@@ -86,7 +87,7 @@ class LocalAttention(PatchLayer):
         return weights @ pixels_of(value[..., key_rows, key_columns])
 
     def _windows(self, part: slice, size: int, key_size: int, device: torch.device) -> tuple[slice, Tensor]:
-        """Along one axis: the keys that a part of the queries sees, and which of them each query sees."""
+        """Return, along one axis, the range of keys that some queries see, and which of them each query sees."""
         first = torch.arange(part.start, part.stop, device=device) * key_size // size - self.window // 2
         start = max(0, part.start * key_size // size - self.window // 2)
         stop = min(key_size, (part.stop - 1) * key_size // size - self.window // 2 + self.window)

@@ -1,4 +1,4 @@
-"""Performer (Choromanski et al. 2020): softmax attention estimated by positive orthogonal random features, FAVOR+."""
+"""Performer (Choromanski et al. 2020): softmax attention by positive orthogonal random features, FAVOR+."""
 
 import math
 from collections.abc import Sequence
@@ -7,23 +7,23 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from psal import arguments
+from psal import checks
 from psal.baselines.patches import PatchLayer, map_of, pixels_of, recomputed
 from psal.seeds import check_seed, draw_seed
 
 
 class PerformerAttention(PatchLayer):
-    """Attention by the dot product, its softmax estimated without any pair's product.
+    """Dot-product attention whose softmax is estimated without computing the pairs.
 
     With x = patch / √temperature and ω normal, the mean of exp(ω·q − ‖q‖²/2) exp(ω·k − ‖k‖²/2) is exp(q·k).
 
     Args:
-        channels: of query and key; with the patch size they make d.
-        patch_size: odd side of the patches that are compared, an int or two.
-        features: M, how many ω; None is d · log d for patches of d numbers.
-        temperature: softmax temperature; None is √d, as in transformers.
-        seed: of the ω, which stay the same for the life of the layer; None draws one from torch's generator.
-        padding_mode: how a map goes on beyond its border: "replicate", "reflect" or "zeros".
+        channels: number of channels C of query and key; a patch has d = C · patch elements.
+        patch_size: odd side of the compared patches, an int or one per axis.
+        features: M, the number of vectors ω; None takes d · log d.
+        temperature: softmax temperature; None takes √d, as in transformers.
+        seed: seed of the ω, which are drawn once per layer; None draws a seed from torch's generator.
+        padding_mode: values of a map beyond its border: "replicate", "reflect" or "zeros".
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -45,11 +45,11 @@ class PerformerAttention(PatchLayer):
         padding_mode: str = "replicate",
     ) -> None:
         super().__init__(patch_size, padding_mode)
-        arguments.check_count("channels", channels, 1)
+        checks.check_count("channels", channels, 1)
         if features is not None:
-            arguments.check_count("features", features, 1)
+            checks.check_count("features", features, 1)
         if temperature is not None:
-            arguments.check_temperature(temperature)
+            checks.check_temperature(temperature)
         check_seed(seed)
         dimension = channels * math.prod(self.patch_size)
         self.channels = channels
@@ -62,11 +62,11 @@ class PerformerAttention(PatchLayer):
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         if query.shape[1] != self.channels:
             raise ValueError(
-                f"query must have {self.channels} channels, as the layer was made for, got {query.shape[1]}"
+                f"query must have {self.channels} channels, as the layer was built for, got {query.shape[1]}"
             )
         queries, keys = self.patches(query), self.patches(key)
         projection = self.projection.to(query)
-        counted = F.pad(value, (0, 0, 0, 0, 0, 1), value=1.0)  # a channel of ones sums up the weights
+        counted = F.pad(value, (0, 0, 0, 0, 0, 1), value=1.0)  # a channel of ones accumulates the weights
 
         def exponents(patches: Tensor) -> Tensor:  # [B, n, M]
             x = patches / math.sqrt(self.temperature)
@@ -80,7 +80,7 @@ class PerformerAttention(PatchLayer):
             weighted = (exponent - exponent.detach().amax(-1, keepdim=True)).exp() @ total
             return weighted[..., :-1] / weighted[..., -1:]
 
-        # Whatever is taken off all exponents cancels out: their maximum is, so that none overflows.
+        # A constant subtracted from all exponents cancels out: take their maximum, so that no exponential overflows.
         row_elements = self.features + keys.dimension
         bands = list(keys.bands(row_elements))
         with torch.no_grad():
@@ -91,11 +91,11 @@ class PerformerAttention(PatchLayer):
 
 
 def orthogonal_features(dimension: int, count: int, seed: int | None) -> Tensor:
-    """ω ``(count, dimension)`` with the lengths of normal vectors, orthogonal in blocks of ``dimension``, float32."""
+    """Draw ω, float32 ``(count, dimension)``: orthogonal in blocks of ``dimension``, with lengths of normal vectors."""
     generator = torch.Generator().manual_seed(int(draw_seed(None)) if seed is None else seed)
     normal = torch.randn(math.ceil(count / dimension), dimension, dimension, generator=generator, dtype=torch.float64)
     frames, triangle = torch.linalg.qr(normal)
-    frames = frames * triangle.diagonal(dim1=1, dim2=2).sign()[:, None]  # or else no frame would point some ways
+    frames = frames * triangle.diagonal(dim1=1, dim2=2).sign()[:, None]  # QR alone is not uniform over rotations
     directions: Tensor = frames.flatten(0, 1)[:count]
     lengths: Tensor = torch.randn(count, dimension, generator=generator, dtype=torch.float64).norm(dim=1, keepdim=True)
     return (directions * lengths).float()

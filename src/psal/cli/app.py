@@ -9,17 +9,17 @@ from psal.cli.console import complain, errors_as_messages, say
 
 def app(
     host: Annotated[
-        str, typer.Option(help="address to listen on; any but this one lets other computers in")
+        str, typer.Option(help="address to listen on; any other one lets other computers in")
     ] = "127.0.0.1",
     port: Annotated[
         int | None,
         typer.Option(
-            min=1, max=65535, help="to listen on; the first free one from 7860 on if left out", show_default=False
+            min=1, max=65535, help="port to listen on; the first free one from 7860 on by default", show_default=False
         ),
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="show the page in the browser")] = False,
 ) -> None:
-    """Open a page to edit pictures in: fill with a brush, colour, rebuild, enlarge, and look inside the attention."""
+    """Open a page in the browser with all edits and a look inside the attention."""
     with errors_as_messages("app"):
         from psal.app.server import address_of, is_loopback, listen, serve
 

@@ -1,9 +1,8 @@
-"""The commands ``psal bench …``: each measures a table of the paper anew."""
+"""The commands ``psal bench …``: each measures tables of the paper."""
 
-import contextlib
-import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,174 +12,145 @@ from psal.cli.console import complain, errors_as_messages, progress_bar, say
 from psal.cli.options import Device
 
 if TYPE_CHECKING:
-    from psal.measure.record import Record
+    from psal.experiments.experiment import Experiment
 
 bench = typer.Typer(
     no_args_is_help=True,
-    help="Measure the paper's tables anew. What is measured is on disk at once: a run that was stopped goes on.",
+    help="Measure the paper's tables. Each measurement is written at once: an interrupted run is resumed.",
 )
 
-Out = Annotated[Path, typer.Option("--out", "-o", help="folder of the JSON, the tables and the plots")]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="measure again what is there")]
-Readme = Annotated[
-    Path | None, typer.Option(help="also put the tables into this file, between its markers", show_default=False)
-]
-Threads = Annotated[int, typer.Option(min=1, help="of the CPU")]
-Layers = Annotated[str | None, typer.Option(help="only these, separated by commas", show_default=False)]
+Out = Annotated[Path, typer.Option("--out", "-o", help="folder for the JSON file and the plots")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="measure again what has been measured")]
+Threads = Annotated[int, typer.Option(min=1, help="number of CPU threads")]
+Layers = Annotated[str | None, typer.Option(help="only these layers, separated by commas", show_default=False)]
 
 
-def _whole_numbers(text: str) -> str:
+def _check_sizes(text: str) -> str:
     if not all(part.isdigit() and int(part) for part in text.split(",")):
         raise typer.BadParameter(f"{text!r} is not a list of sizes such as 64,128")
     return text
 
 
-Sizes = Annotated[str, typer.Option(callback=_whole_numbers, help="sides of the maps, separated by commas")]
+Sizes = Annotated[str, typer.Option(callback=_check_sizes, help="sides of the maps, separated by commas")]
+
+
+class ColorizationTable(StrEnum):
+    """Tables of colorization networks."""
+
+    NEIGHBORS = "neighbors"
+    SIMILARITY = "similarity"
+    COST = "cost"
+    SWAP = "swap"
 
 
 @bench.command()
 def memory(
     sizes: Sizes = "64,128,256,512",
     layers: Layers = None,
-    limit: Annotated[float, typer.Option(min=0, help="GB; what would take more is computed, and marked")] = 16,
-    patience: Annotated[
-        float, typer.Option(min=0, help="seconds; what would take longer is computed, and marked")
-    ] = 180,
+    limit: Annotated[float, typer.Option(min=0, help="GB; cells that would take more are extrapolated")] = 16,
+    patience: Annotated[float, typer.Option(min=0, help="seconds; slower cells are extrapolated")] = 180,
     threads: Threads = 2,
     device: Device = "cpu",
     out: Out = Path("results"),
     overwrite: Overwrite = False,
-    readme: Readme = None,
 ) -> None:
-    """Table 1: memory, time and operations of every attention layer, as the maps grow (about an hour)."""
+    """Table 1: memory, time and operations of every attention layer as the maps grow (about an hour)."""
     with errors_as_messages("bench"):
-        from psal.experiments import memory as table
-        from psal.measure.machine import metadata
-        from psal.measure.record import Record
+        from psal.experiments.memory import LAYERS, MemoryExperiment
 
-        chosen = _layers(layers, table.LAYERS)
-        numbers = [int(size) for size in sizes.split(",")]
-        settings = table.settings_of(chosen, numbers, limit, patience, threads, device)
-        record = Record(out / "memory.json", settings, metadata(_command()), overwrite)
-        with _progress(len(chosen) * len(numbers) * 2) as progress:
-            table.run(
-                record, chosen, numbers,
-                limit=limit * 1e9, patience=patience, threads=threads, device=device, progress=progress,
-            )  # fmt: skip
-        table.plot(record, out / "memory.png")
-        _write(record, table.markdown(record), readme)
+        experiment = MemoryExperiment(
+            _layers(layers, LAYERS), _sizes(sizes), max_gb=limit, max_seconds=patience, threads=threads, device=device
+        )
+        _run(experiment, out, overwrite)
 
 
 @bench.command()
 def reconstruction(
     data: Annotated[
-        Path | None, typer.Option(help="DAVIS's folder; the bundled stereo pair if left out", show_default=False)
+        Path | None, typer.Option(help="folder of DAVIS; default: the bundled stereo pair", show_default=False)
     ] = None,
-    pairs: Annotated[int, typer.Option(min=1, help="of frames, from all sequences in turn")] = 30,
+    pairs: Annotated[int, typer.Option(min=1, help="number of pairs of frames, from all sequences in turn")] = 30,
     sizes: Sizes = "64,128,256,512",
     layers: Layers = None,
     threads: Threads = 2,
     out: Out = Path("results"),
     overwrite: Overwrite = False,
-    readme: Readme = None,
 ) -> None:
-    """Tables 2 and 3: the error of a frame rebuilt from an earlier one, by every layer (about 40 minutes)."""
+    """Tables 2 and 3: error of a frame reconstructed from an earlier one by every layer (about 40 minutes)."""
     with errors_as_messages("bench"):
-        import torch
+        from psal.experiments.reconstruction import LAYERS, ImagePairs, ReconstructionExperiment
 
-        from psal.experiments import reconstruction as table
-        from psal.measure.machine import metadata
-        from psal.measure.record import Record
-
-        torch.set_flush_denormal(True)  # weights far below one make products ten times slower otherwise
-        torch.set_num_threads(threads)
-        chosen = _layers(layers, table.LAYERS)
-        numbers = [int(size) for size in sizes.split(",")]
-        source = table.Source(data, pairs)
-        settings = table.settings_of(source, chosen, numbers, threads)
-        record = Record(out / "reconstruction.json", settings, metadata(_command()), overwrite)
-        with _progress(table.count_cells(source, chosen, numbers)) as progress:
-            table.run(record, source, chosen, numbers, threads=threads, progress=progress)
-        table.plot(record, out / "reconstruction.png")
-        table.strip(source, chosen, max(numbers), out / "reconstruction_strip.png")
-        _write(record, table.markdown(record), readme)
+        _set_up_torch(threads)
+        experiment = ReconstructionExperiment(
+            ImagePairs(data, pairs), _layers(layers, LAYERS), _sizes(sizes), threads=threads
+        )
+        _run(experiment, out, overwrite)
 
 
 @bench.command()
 def colorization(
-    table: Annotated[str, typer.Argument(help="neighbors, similarity, cost or swap", show_default=False)],
-    data: Annotated[Path, typer.Option(help="DAVIS's folder", show_default=False)],
-    size: Annotated[int | None, typer.Option(min=16, help="of the pictures; the table's own if left out")] = None,
-    iterations: Annotated[int | None, typer.Option(min=1, help="steps; the table's own if left out")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="how often a PSAL network is trained")] = 3,
-    runs: Annotated[Path, typer.Option(help="folder of the training runs, which go on if stopped")] = Path("runs"),
+    table: Annotated[ColorizationTable, typer.Argument(show_default=False)],
+    data: Annotated[Path, typer.Option(help="folder of DAVIS", show_default=False)],
+    size: Annotated[
+        int | None, typer.Option(min=16, help="side of the pictures; default: the table's own", show_default=False)
+    ] = None,
+    iterations: Annotated[
+        int | None, typer.Option(min=1, help="training steps; default: the table's own", show_default=False)
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="number of times each PSAL network is trained")] = 3,
+    runs: Annotated[Path, typer.Option(help="folder for the training runs; interrupted ones are resumed")] = Path(
+        "runs"
+    ),
     threads: Threads = 2,
     out: Out = Path("results"),
     overwrite: Overwrite = False,
-    readme: Readme = None,
 ) -> None:
     """Tables 4 (neighbors), 5 (similarity), 8 (swap) and a figure (cost): networks trained with each layer (hours)."""
     with errors_as_messages("bench,train"):
-        import torch
+        from psal.experiments.colorization import ColorizationExperiment
+        from psal.experiments.colorization_tables import COMPARISONS
 
-        from psal.errors import UsageError
-        from psal.experiments import colorization as tables
-        from psal.measure.machine import metadata
-        from psal.measure.record import Record
-
-        if table not in tables.TABLES:
-            raise UsageError(f"there is no table named {table!r}: choose from {', '.join(tables.TABLES)}")
-        torch.set_flush_denormal(True)
-        torch.set_num_threads(threads)
-        chosen = tables.TABLES[table]
-        side, steps = size or chosen.size, iterations or chosen.iterations
-        settings = tables.settings_of(table, side, steps, seeds, threads)
-        record = Record(out / f"colorization_{table}.json", settings, metadata(_command()), overwrite)
-        with _progress(tables.count_steps(chosen, steps, seeds)) as progress:
-            tables.run(
-                record, chosen, data, runs,
-                size=side, iterations=steps, seeds=seeds, threads=threads, progress=progress,
-            )  # fmt: skip
-        tables.plot(record, table, out / f"colorization_{table}.png")
-        strip = out / f"colorization_{table}_strip.png"
-        if missing := tables.untrained(runs, chosen, size=side, iterations=steps):
-            complain(f"{strip} is not drawn anew: {missing[0]} is not there any more", prefix="warning: ")
-        else:
-            tables.strip(data, runs, chosen, size=side, iterations=steps, path=strip)
-        for line in tables.left_out(record):
-            complain(f"{line} (left out)", prefix="warning: ")
-        _write(record, tables.markdown(record, table), readme)
+        _set_up_torch(threads)
+        default = COMPARISONS[table]
+        experiment = ColorizationExperiment(
+            str(table), data, runs,
+            size=size or default.size, iterations=iterations or default.iterations, seeds=seeds, threads=threads,
+        )  # fmt: skip
+        _run(experiment, out, overwrite)
 
 
-def _layers(chosen: str | None, known: Sequence[str]) -> list[str]:
+def _layers(chosen: str | None, default: Sequence[str]) -> list[str]:
     from psal.models.attentions import check_name
 
-    names = list(known) if chosen is None else chosen.split(",")
+    names = list(default) if chosen is None else chosen.split(",")
     for name in names:
         check_name(name)
     return names
 
 
-def _command() -> str:
-    """As it was typed."""
-    return f"psal {shlex.join(sys.argv[1:])}"
+def _sizes(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
 
 
-@contextlib.contextmanager
-def _progress(total: int) -> Iterator[Callable[[int, str], None]]:
-    """A bar that is told how many cells are done, and the next one."""
-    with progress_bar(total) as (bar, task):
-        yield lambda done, what: bar.update(task, completed=done, description=what)
+def _set_up_torch(threads: int) -> None:
+    import torch
+
+    torch.set_flush_denormal(True)  # tiny attention weights make products ten times slower otherwise
+    torch.set_num_threads(threads)
 
 
-def _write(record: "Record", text: str, readme: Path | None) -> None:
-    """The tables beside the JSON, on the terminal, and into the README if asked for."""
-    from psal.experiments.markdown import update_readme
-    from psal.io.atomic import write_atomically
+def _run(experiment: "Experiment", out: Path, overwrite: bool) -> None:
+    """Measure, write the JSON file and the plots, and print the tables."""
+    from psal.experiments.tables import tables_of
+    from psal.measure.machine import command_line, metadata
+    from psal.measure.record import Record
+    from psal.measure.terminal import show
 
-    path = record.path.with_suffix(".md")
-    write_atomically(path, text.encode())
-    say(text)
-    if readme is not None:
-        update_readme(readme, record.path.stem, text)
-    say(f"written to {record.path.parent}: {', '.join(sorted(p.name for p in path.parent.glob(f'{path.stem}*')))}")
+    command = command_line("psal", sys.argv[1:])
+    record = Record.resume(out / f"{experiment.name}.json", experiment.settings, metadata(command), overwrite)
+    with progress_bar(experiment.step_count) as (bar, task):
+        experiment.run(record, lambda done, text: bar.update(task, completed=done, description=text))
+    for warning in experiment.draw(record, out):
+        complain(warning, prefix="warning: ")
+    show(record, tables_of(record))
+    say(f"written to {out}: {', '.join(sorted(path.name for path in out.glob(f'{experiment.name}*')))}")

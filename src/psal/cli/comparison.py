@@ -6,28 +6,28 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-GAP = 8
-PAPER = "white"
+from psal.io.formats import to_uint8
+
+GAP = 8  # pixels
+BACKGROUND = "white"
 
 
 def side_by_side(before: NDArray[Any], after: NDArray[Any]) -> NDArray[Any]:
-    """Put two pictures beside each other, the first enlarged to the size of the second.
+    """Two pictures next to each other, the first resized to the size of the second.
 
     Args:
-        before, after: ``(H, W)`` or ``(H, W, C)``, uint8 or uint16.
+        before, after: ``(H, W)`` or ``(H, W, C)``, uint8 or uint16; their sizes may differ.
 
     Returns:
-        uint8 ``(H, 2 W + 8, 3)`` of the second's H and W.
+        uint8 ``(H, 2 W + 8, 3)`` with the second's H and W.
 
     >>> side_by_side(np.zeros((5, 6), np.uint8), np.zeros((10, 12, 4), np.uint16)).shape
     (10, 32, 3)
     """
     height, width = after.shape[:2]
-    sheet = Image.new("RGB", (2 * width + GAP, height), PAPER)
+    sheet = Image.new("RGB", (2 * width + GAP, height), BACKGROUND)
     for pixels, left in ((before, 0), (after, width + GAP)):
-        if pixels.dtype == np.uint16:
-            pixels = np.round(pixels / 257).astype(np.uint8)
-        image = Image.fromarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels).convert("RGBA")
+        image = Image.fromarray(to_uint8(pixels)).convert("RGBA")
         image = image.resize((width, height), Image.Resampling.BICUBIC)
         sheet.paste(image, (left, 0), image)
     return np.asarray(sheet)

@@ -1,4 +1,4 @@
-"""What the commands say on the terminal: messages, errors in one line, and progress."""
+"""Terminal output of the commands: messages, errors in one line, progress bars."""
 
 import contextlib
 import os
@@ -10,28 +10,29 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-FAILED, WRONG_USAGE, STOPPED = 1, 2, 130
+FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130  # exit codes
 
 
 @contextlib.contextmanager
 def errors_as_messages(extra: str = "edit") -> Iterator[None]:
-    """One line for people and an exit code; never a traceback.
+    """Turn exceptions into one line for the user and an exit code; never a traceback.
 
     Args:
-        extra: of the package, with what the command needs.
+        extra: the package's extra that has the command's dependencies, named if one is missing.
     """
     try:
         yield
     except typer.Exit:
         raise
     except KeyboardInterrupt:
-        complain("stopped", prefix="")
-        raise typer.Exit(STOPPED) from None
+        complain("interrupted", prefix="")
+        raise typer.Exit(INTERRUPTED) from None
     except ImportError as error:
         complain(f"{error.name or error} is missing: pip install 'psal[{extra}]'")
         raise typer.Exit(FAILED) from None
     except Exception as error:
-        from psal.errors import UsageError, describe
+        from psal.errors import UsageError
+        from psal.messages import describe
 
         complain(describe(error))
         raise typer.Exit(WRONG_USAGE if isinstance(error, UsageError) else FAILED) from None
@@ -39,7 +40,7 @@ def errors_as_messages(extra: str = "edit") -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress_bar(total: int, shown: bool = True) -> Iterator[tuple[Progress, TaskID]]:
-    """A bar with the time left; nothing where nobody looks, or if it is not to be shown."""
+    """Show a bar with the time left, on a terminal only."""
     console = Console(stderr=True)
     columns = TextColumn("{task.description}", markup=False), BarColumn(), TaskProgressColumn(), TimeRemainingColumn()
     shown = shown and console.is_terminal
@@ -48,7 +49,7 @@ def progress_bar(total: int, shown: bool = True) -> Iterator[tuple[Progress, Tas
 
 
 def say(line: str, bar: Progress | None = None) -> None:
-    """Print a line, above the bar if there is one."""
+    """Print a line to standard output, above the bar if there is one."""
     if bar is not None and not bar.disable and sys.stdout.isatty():
         bar.console.print(line, soft_wrap=True, markup=False, highlight=False)
     else:
@@ -56,14 +57,14 @@ def say(line: str, bar: Progress | None = None) -> None:
 
 
 def complain(line: str, prefix: str = "error: ") -> None:
-    """Print a line where errors go."""
+    """Print a line to standard error."""
     _print(f"{prefix}{line}", sys.stderr)
 
 
 def _print(line: str, stream: TextIO) -> None:
-    """Print a line, if anybody listens: the pictures matter, not what is said of them."""
+    """Print a line; a closed pipe is no error, because the files are written all the same."""
     try:
         print(line, file=stream, flush=True)
     except BrokenPipeError:
-        with open(os.devnull, "w") as nowhere:  # or Python would try again at its end, and complain
-            os.dup2(nowhere.fileno(), stream.fileno())
+        with open(os.devnull, "w") as devnull:  # otherwise Python flushes again at exit, and complains
+            os.dup2(devnull.fileno(), stream.fileno())

@@ -1,90 +1,136 @@
-"""All four kinds of editing on the bundled samples: ``python -m psal.cli.demo --out demo``."""
+"""The command ``psal demo``: every edit on its sample picture, and one contact sheet of them all."""
 
-import argparse
-import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-import torch
+import typer
 
-import psal
+from psal.cli.console import errors_as_messages, say
+from psal.cli.options import Seed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from PIL import Image
+    from PIL.Image import Image
 
     from psal.data.samples import Sample
 
-SCALE = 2
-CELL, MARGIN, LABEL_HEIGHT = 400, 10, 26
+SCALE = 2  # of upscale
+CELL, MARGIN, LABEL_HEIGHT = 400, 10, 26  # of the contact sheet, in pixels
 
 
-class Done(NamedTuple):
-    """One edit: labelled pictures, the time it took, and what can be said about it in numbers."""
+@dataclass(frozen=True)
+class Result:
+    """One edit of a sample: labeled pictures, the time it took, and a measured remark."""
 
-    name: str
+    edit: str
     pictures: "list[tuple[str, NDArray[Any]]]"
     seconds: float
     remark: str
 
 
-def run(sample: "Sample", truth: "NDArray[Any]", seed: int) -> Done:
-    """Edit one sample.
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="folder to write to")] = Path("demo"), seed: Seed = 0
+) -> None:
+    """Run every edit on its sample picture; write the pictures and a contact sheet."""
+    with errors_as_messages():
+        import torch
 
-    Args:
-        sample: from :func:`psal.data.samples.samples`.
-        truth: the picture that "colorize" should find.
-        seed: of the search.
-    """
-    picture, start = sample.picture, time.perf_counter()
-    if sample.mask is not None:
-        result = psal.inpaint(picture, sample.mask, seed=seed)
-        seconds = time.perf_counter() - start
-        hole = sample.mask > 127
-        before = picture.copy()
-        before[hole] = 255
-        remark = f"{int(hole.sum()):,} pixels filled, the others unchanged: {bool((result == picture)[~hole].all())}"
-        return Done("inpaint", [("photograph", picture), ("hole", before), ("filled", result)], seconds, remark)
-    if sample.reference is not None and sample.name == "colorize":
-        result = psal.colorize(picture, sample.reference, seed=seed)
-        seconds = time.perf_counter() - start
-        gain = _error(picture[..., None], truth) / _error(result, truth)
-        remark = f"square error {gain:.1f} times below the grey picture's"
-        pictures = [("grey photograph", picture), ("reference", sample.reference), ("coloured", result)]
-        return Done("colorize", pictures, seconds, remark)
-    if sample.reference is not None:
-        result, shifts = psal.reconstruct(picture, sample.reference, seed=seed, return_shifts=True)
-        seconds = time.perf_counter() - start
-        remark = f"mean square error {_error(result, picture):.5f}"
-        pictures = [("left view", picture), ("rebuilt from the right view", result), ("shifts", shifts)]
-        return Done("reconstruct", pictures, seconds, remark)
-    result = psal.upscale(picture, SCALE, seed=seed)
+        from psal.data.samples import samples
+        from psal.io.atomic import check_folder_is_writable
+        from psal.io.photo import Photo
+
+        check_folder_is_writable(out)
+        results = []
+        say(f"{torch.get_num_threads()} threads\n{'edit':12} {'size':>10} {'seconds':>8}  result")
+        for sample in samples():
+            result = run(sample, seed)
+            results.append(result)
+            height, width = sample.picture.shape[:2]
+            say(f"{result.edit:12} {f'{width} × {height}':>10} {result.seconds:8.2f}  {result.remark}")
+            for label, pixels in result.pictures:
+                name = f"{result.edit}_{label}".replace(",", "").replace(" ", "_")
+                Photo(pixels).save(out / f"{name}.png")
+        contact_sheet(results).save(out / "contact_sheet.png")
+        say(f"\nall of them in one picture: {out / 'contact_sheet.png'}")
+
+
+def run(sample: "Sample", seed: int) -> Result:
+    """Edit one sample."""
+    from psal.editing.registry import EDITS
+
+    edit = EDITS[sample.edit]
+    pictures = [sample.picture] if sample.partner is None else [sample.picture, sample.partner]
+    options: dict[str, Any] = {"return_shifts": True} if edit.returns_shifts else {}
+    options |= {option.name: SCALE for option in edit.options if option.name == "scale"}
+    start = time.perf_counter()
+    made = edit.function(*pictures, **options, seed=seed)
     seconds = time.perf_counter() - start
-    size = result.shape[1::-1]
-    bicubic = _resized(picture, size)
-    again = _resized(result, picture.shape[1::-1])
-    remark = f"square error after halving it again {_error(again, picture):.6f}, of bicubic "
-    remark += f"{_error(_resized(bicubic, picture.shape[1::-1]), picture):.6f}"
-    nearest = picture.repeat(SCALE, 0).repeat(SCALE, 1)
-    pictures = [("photograph, part", nearest), ("bicubic, twice", bicubic), ("enlarged, twice", result)]
-    return Done("upscale", [(label, _middle(x)) for label, x in pictures], seconds, remark)
+    shown, remark = PRESENTERS[sample.edit](sample, made)
+    return Result(sample.edit, shown, seconds, remark)
 
 
-def contact_sheet(edits: list[Done]) -> "Image.Image":
-    """All pictures with their labels, an edit a row."""
+# Each of these takes the sample and what the edit returned; it returns labeled pictures and a remark.
+
+
+def _present_inpaint(sample: "Sample", filled: Any) -> "tuple[list[tuple[str, NDArray[Any]]], str]":
+    assert sample.partner is not None
+    hole = sample.partner > 127
+    with_hole = sample.picture.copy()
+    with_hole[hole] = 255
+    kept = bool((filled == sample.picture)[~hole].all())
+    remark = f"{int(hole.sum()):,} pixels filled, all others unchanged: {kept}"
+    return [("photograph", sample.picture), ("hole", with_hole), ("filled", filled)], remark
+
+
+def _present_colorize(sample: "Sample", colored: Any) -> "tuple[list[tuple[str, NDArray[Any]]], str]":
+    from psal.data.samples import samples
+
+    assert sample.partner is not None
+    truth = next(other.picture for other in samples() if other.edit == "reconstruct")  # the same view, in color
+    gain = _square_error(sample.picture[..., None], truth) / _square_error(colored, truth)
+    pictures = [("gray photograph", sample.picture), ("reference", sample.partner), ("colored", colored)]
+    return pictures, f"square error {gain:.1f} times below the gray picture's"
+
+
+def _present_reconstruct(sample: "Sample", made: Any) -> "tuple[list[tuple[str, NDArray[Any]]], str]":
+    rebuilt, shifts = made
+    pictures = [("left view", sample.picture), ("rebuilt from the right view", rebuilt), ("shifts", shifts)]
+    return pictures, f"mean square error {_square_error(rebuilt, sample.picture):.5f}"
+
+
+def _present_upscale(sample: "Sample", large: Any) -> "tuple[list[tuple[str, NDArray[Any]]], str]":
+    bicubic = _resized(sample.picture, large.shape[:2])
+    errors = [_square_error(_resized(x, sample.picture.shape[:2]), sample.picture) for x in (large, bicubic)]
+    nearest = sample.picture.repeat(SCALE, 0).repeat(SCALE, 1)
+    pictures = [("photograph, part", nearest), ("bicubic, twice", bicubic), ("enlarged, twice", large)]
+    remark = f"square error after halving again {errors[0]:.6f}, bicubic {errors[1]:.6f}"
+    return [(label, _center(x)) for label, x in pictures], remark
+
+
+PRESENTERS = {
+    "inpaint": _present_inpaint,
+    "colorize": _present_colorize,
+    "reconstruct": _present_reconstruct,
+    "upscale": _present_upscale,
+}
+
+
+def contact_sheet(results: list[Result]) -> "Image":
+    """All pictures with their labels, one edit per row."""
     from PIL import Image, ImageDraw, ImageFont
 
     font = ImageFont.load_default(size=18)
     rows = []
-    for edit in edits:
+    for result in results:
         cells: list[tuple[str, Image.Image]] = []
-        for label, pixels in edit.pictures:
+        for label, pixels in result.pictures:
             image = Image.fromarray(pixels).convert("RGB")
-            if max(image.size) <= CELL // 2:  # pixels to look at
+            if max(image.size) <= CELL // 2:  # a crop in which single pixels are to be seen
                 image = image.resize((2 * image.width, 2 * image.height), Image.Resampling.NEAREST)
             image.thumbnail((CELL, CELL), Image.Resampling.LANCZOS)
-            cells.append((f"{edit.name}: {label}" if not cells else label, image))
+            cells.append((f"{result.edit}: {label}" if not cells else label, image))
         rows.append(cells)
     heights = [max(image.height for _, image in row) + LABEL_HEIGHT + MARGIN for row in rows]
     sheet = Image.new("RGB", (max(map(len, rows)) * (CELL + MARGIN) + MARGIN, sum(heights) + MARGIN), "white")
@@ -99,40 +145,7 @@ def contact_sheet(edits: list[Done]) -> "Image.Image":
     return sheet
 
 
-def main() -> None:
-    """Fill, colour, rebuild and enlarge the bundled sample pictures; writes them and one contact sheet."""
-    parser = argparse.ArgumentParser(prog="python -m psal.cli.demo", description=main.__doc__)
-    parser.add_argument("--out", type=Path, default=Path("demo"), help="folder for the pictures [demo]")
-    parser.add_argument("--seed", type=int, default=0, help="of the search [0]")
-    arguments = parser.parse_args()
-    try:
-        from PIL import Image
-
-        from psal.data.samples import samples
-
-        found = samples()
-    except ImportError as error:
-        sys.exit(f"error: {error.name} is missing, which the demo needs: pip install 'psal[edit]'")
-    try:
-        arguments.out.mkdir(parents=True, exist_ok=True)
-        truth = next(sample.picture for sample in found if sample.name == "reconstruct")
-        edits = []
-        print(f"{torch.get_num_threads()} threads\n{'edit':12} {'size':>10} {'seconds':>8}  result", flush=True)
-        for sample in found:
-            done = run(sample, truth, arguments.seed)
-            edits.append(done)
-            height, width = sample.picture.shape[:2]
-            print(f"{done.name:12} {f'{width} × {height}':>10} {done.seconds:8.2f}  {done.remark}", flush=True)
-            for label, pixels in done.pictures:
-                name = f"{done.name}_{label}".replace(",", "").replace(" ", "_")
-                Image.fromarray(pixels).save(arguments.out / f"{name}.png")
-        contact_sheet(edits).save(arguments.out / "contact_sheet.png")
-    except OSError as error:
-        sys.exit(f"error: cannot write to {arguments.out}: {error.strerror or error}")
-    print(f"\nall of them at once: {arguments.out / 'contact_sheet.png'}")
-
-
-def _error(a: "NDArray[Any]", b: "NDArray[Any]") -> float:
+def _square_error(a: "NDArray[Any]", b: "NDArray[Any]") -> float:
     """Mean square error of values in 0..1."""
     return float(((a / 255.0 - b / 255.0) ** 2).mean())
 
@@ -141,14 +154,10 @@ def _resized(pixels: "NDArray[Any]", size: tuple[int, ...]) -> "NDArray[Any]":
     import numpy as np
     from PIL import Image
 
-    return np.asarray(Image.fromarray(pixels).resize((size[0], size[1]), Image.Resampling.BICUBIC))
+    return np.asarray(Image.fromarray(pixels).resize((size[1], size[0]), Image.Resampling.BICUBIC))
 
 
-def _middle(pixels: "NDArray[Any]") -> "NDArray[Any]":
-    """The middle half of a picture, where enlarging shows."""
+def _center(pixels: "NDArray[Any]") -> "NDArray[Any]":
+    """Central half of a picture, where upscaling shows."""
     height, width = pixels.shape[:2]
     return pixels[height // 4 : height * 3 // 4, width // 4 : width * 3 // 4]
-
-
-if __name__ == "__main__":
-    main()

@@ -1,19 +1,20 @@
-"""Options that several commands have."""
+"""Options that several commands share."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 
-def _device(name: str) -> str:
-    if name not in ("cpu", "cuda"):
-        raise typer.BadParameter(f"{name!r} is not a device that can be used: give cpu or cuda")
-    if name == "cuda":
+def _available(device: str) -> str:
+    if device == "cuda":
         import torch
 
         if not torch.cuda.is_available():
-            raise typer.BadParameter("torch finds no CUDA device here: give cpu")
-    return name
+            raise typer.BadParameter("torch finds no CUDA device: give cpu")
+    return device
 
 
-Device = Annotated[str, typer.Option(callback=_device, help="cpu or cuda")]
+Device = Annotated[Literal["cpu", "cuda"], typer.Option(callback=_available, help="where to compute")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="replace existing files")]
+Seed = Annotated[int, typer.Option(help="the same seed gives the same picture")]
+Threads = Annotated[int | None, typer.Option(min=1, help="CPU threads; all cores by default", show_default=False)]

@@ -1,27 +1,19 @@
 """The commands ``psal train …`` and ``psal eval …``."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from psal.cli.console import complain, errors_as_messages, progress_bar, say
-from psal.cli.options import Device
+from psal.cli.options import Device, Threads
 
 evaluate = typer.Typer(no_args_is_help=True, help="Measure a trained network.")
-train = typer.Typer(no_args_is_help=True, help="Train a network through an attention layer. A stopped run goes on.")
+train = typer.Typer(
+    no_args_is_help=True, help="Train a network through an attention layer. The same command resumes a run."
+)
 
-PRECISIONS = ("32-true", "bf16-mixed", "64-true")
-
-
-def _known_precision(name: str) -> str:
-    if name not in PRECISIONS:
-        raise typer.BadParameter(f"{name!r} is not a precision: give one of {', '.join(PRECISIONS)}")
-    return name
-
-
-Threads = Annotated[int | None, typer.Option(min=1, help="of the CPU; all if left out", show_default=False)]
-Data = Annotated[Path, typer.Option(help="DAVIS's folder", show_default=False)]
+Data = Annotated[Path, typer.Option(help="folder of the DAVIS data set", show_default=False)]
 
 
 @train.command("colorize")
@@ -29,18 +21,18 @@ def train_colorize(
     data: Data,
     out: Annotated[Path, typer.Option("--out", "-o", help="folder of the run", show_default=False)],
     attention: Annotated[str, typer.Option(help="psal3, psal-aggregate, full, full-stride3, local, …")] = "psal3",
-    size: Annotated[int, typer.Option(min=16, help="side of the pictures")] = 256,
-    iterations: Annotated[int, typer.Option(min=1, help="steps in all")] = 200_000,
-    batch: Annotated[int, typer.Option(min=1, help="pictures a step and process")] = 1,
+    size: Annotated[int, typer.Option(min=16, help="side of the pictures in pixels")] = 256,
+    iterations: Annotated[int, typer.Option(min=1, help="optimizer steps in all")] = 200_000,
+    batch: Annotated[int, typer.Option(min=1, help="pictures per step and process")] = 1,
     learning_rate: Annotated[float, typer.Option(min=0, help="of Adam")] = 0.001,
-    average: Annotated[int, typer.Option(min=1, help="steps over which the written weights are averaged")] = 1000,
+    average: Annotated[int, typer.Option(min=1, help="steps over which the saved weights are averaged")] = 1000,
     seed: Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the pictures and the searches")] = 0,
-    precision: Annotated[str, typer.Option(callback=_known_precision, help=" or ".join(PRECISIONS))] = "32-true",
+    precision: Annotated[Literal["32-true", "bf16-mixed", "64-true"], typer.Option(help="of the network")] = "32-true",
     device: Device = "cpu",
-    checkpoint_every: Annotated[int, typer.Option(min=1, help="steps that a killed run loses at most")] = 500,
+    checkpoint_every: Annotated[int, typer.Option(min=1, help="steps that an interrupted run loses at most")] = 500,
     threads: Threads = None,
 ) -> None:
-    """Colour a grey frame from another frame of its video: the paper's network, on DAVIS."""
+    """Color a gray frame from another frame of its video: the paper's network, on DAVIS."""
     with errors_as_messages("train"):
         import torch
 
@@ -51,7 +43,7 @@ def train_colorize(
         from psal.training.processes import is_first_process
 
         check_name(attention)
-        torch.set_flush_denormal(True)  # weights far below one make products ten times slower otherwise
+        torch.set_flush_denormal(True)  # denormal weights make matrix products ten times slower
         if threads is not None:
             torch.set_num_threads(threads)
         settings = Settings(
@@ -67,12 +59,12 @@ def train_colorize(
         if not is_first_process():
             return
         for line in outcome.complaints:
-            complain(f"{line} (left out)", prefix="warning: ")
+            complain(f"{line} (skipped)", prefix="warning: ")
         if count := len(outcome.complaints):
-            complain("1 frame was left out" if count == 1 else f"{count} frames were left out", prefix="warning: ")
-        begun = f", {outcome.resumed_from} of them before" if outcome.resumed_from else ""
-        pace = f", {outcome.seconds_a_step:.3g} s a step" if outcome.steps > outcome.resumed_from else ""
-        say(f"{outcome.steps} steps{begun}, loss {outcome.loss:.5f}{pace}; written to {out}")
+            complain("skipped 1 frame" if count == 1 else f"skipped {count} frames", prefix="warning: ")
+        resumed = f", resumed at step {outcome.resumed_from}" if outcome.resumed_from else ""
+        pace = f", {outcome.seconds_per_step:.3g} s per step" if outcome.steps > outcome.resumed_from else ""
+        say(f"{outcome.steps} steps{resumed}, loss {outcome.loss:.5f}{pace}; written to {out}")
 
 
 @evaluate.command("colorize")
@@ -80,14 +72,14 @@ def evaluate_colorize(
     run: Annotated[Path, typer.Argument(help="folder of a run, or its model.safetensors", show_default=False)],
     data: Data,
     attention: Annotated[
-        str | None, typer.Option(help="put this in the place of the layer it was trained with", show_default=False)
+        str | None, typer.Option(help="swap this in for the layer it was trained with", show_default=False)
     ] = None,
     size: Annotated[
-        int | None, typer.Option(min=16, help="of the pictures; as in training if left out", show_default=False)
+        int | None, typer.Option(min=16, help="side of the pictures; as in training by default", show_default=False)
     ] = None,
     threads: Threads = None,
 ) -> None:
-    """Error of a colorization network on the val split, by the distance of the reference."""
+    """Print the error of a colorization network on the val split, by the distance to the reference frame."""
     with errors_as_messages("train"):
         import statistics
 

@@ -1,4 +1,4 @@
-"""Pictures to try the editing on at once: they come inside scikit-image, nothing is downloaded."""
+"""Sample pictures, bundled with scikit-image: nothing is downloaded."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,30 +12,29 @@ SHUTTLE = (
     *((396, 0), (441, 0), (443, 36), (458, 42), (460, 200), (464, 240), (476, 272), (476, 292)),
     *((362, 292), (364, 262), (349, 230), (349, 214), (376, 182), (374, 60), (380, 34), (394, 34)),
 )  # x, y of the outline of the model behind the astronaut
-CAT_FACE = slice(50, 242), slice(110, 302)
+CAT_FACE = slice(50, 242), slice(110, 302)  # rows, columns
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What one kind of editing takes.
+    """Pictures to try one edit on.
 
     Attributes:
-        name: of the editing: "inpaint", "colorize", "reconstruct" or "upscale".
+        edit: its name in :data:`psal.editing.registry.EDITS`.
         picture: uint8 ``(H, W)`` or ``(H, W, 3)``.
-        mask: uint8 ``(H, W)``, 255 in the hole, for "inpaint".
-        reference: uint8 ``(H, W, 3)``, for "colorize" and "reconstruct".
+        partner: second picture if the edit takes one: a mask, uint8 ``(H, W)``, 255 in the hole, or a reference,
+            uint8 ``(H, W, 3)``.
     """
 
-    name: str
+    edit: str
     picture: NDArray[Any]
-    mask: NDArray[Any] | None = None
-    reference: NDArray[Any] | None = None
+    partner: NDArray[Any] | None = None
 
 
 def samples() -> list[Sample]:
-    """One sample for each kind of editing, none wider or higher than 512 pixels.
+    """One sample per edit, at most 512 pixels wide and high.
 
-    >>> [sample.name for sample in samples()]
+    >>> [sample.edit for sample in samples()]
     ['inpaint', 'colorize', 'reconstruct', 'upscale']
     """
     from skimage import data
@@ -45,15 +44,15 @@ def samples() -> list[Sample]:
     ImageDraw.Draw(mask).polygon(SHUTTLE, fill=255)
     left, right = (view.resize(VIEW_SIZE) for view in stereo_views())
     return [
-        Sample("inpaint", astronaut, mask=np.asarray(mask)),
-        Sample("colorize", np.asarray(left.convert("L")), reference=np.asarray(right)),
-        Sample("reconstruct", np.asarray(left), reference=np.asarray(right)),
+        Sample("inpaint", astronaut, np.asarray(mask)),
+        Sample("colorize", np.asarray(left.convert("L")), np.asarray(right)),
+        Sample("reconstruct", np.asarray(left), np.asarray(right)),
         Sample("upscale", data.chelsea()[CAT_FACE].copy()),
     ]
 
 
 def stereo_views() -> tuple[Image.Image, Image.Image]:
-    """A scene from the left and from the right, 741 × 500."""
+    """Left and right view of one scene, 741 × 500 pixels."""
     from skimage import data
 
     left, right, _ = data.stereo_motorcycle()

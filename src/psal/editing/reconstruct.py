@@ -1,44 +1,65 @@
-"""Rebuild a picture out of the patches of another one: the test of how well patches are matched."""
+"""Rebuild a picture from the patches of another one: shows how well patches are matched."""
 
-from typing import Any
+from typing import Any, Literal, overload
 
 from psal.editing.shift_map import color_shifts
 from psal.functional import aggregate, patch_match
-from psal.io.pictures import Image, Progress, open_picture
+from psal.io.pictures import ImageLike, Progress, open_picture
 from psal.luminance import luminance
 from psal.seeds import check_seed, draw_seed
 
-PATCH = 7
-NEIGHBORS = 3
+PATCH_SIZE = 7  # the layer's default, as in the paper
+NEIGHBORS = 3  # the layer's default, as in the paper
+
+
+@overload
+def reconstruct(
+    image: ImageLike,
+    reference: ImageLike,
+    *,
+    seed: int | None = None,
+    return_shifts: Literal[False] = False,
+    progress: Progress | None = None,
+) -> Any: ...
+
+
+@overload
+def reconstruct(
+    image: ImageLike,
+    reference: ImageLike,
+    *,
+    seed: int | None = None,
+    return_shifts: Literal[True],
+    progress: Progress | None = None,
+) -> tuple[Any, Any]: ...
 
 
 def reconstruct(
-    image: Image,
-    reference: Image,
+    image: ImageLike,
+    reference: ImageLike,
     *,
     seed: int | None = None,
-    progress: Progress | None = None,
     return_shifts: bool = False,
+    progress: Progress | None = None,
 ) -> Any:
-    """Rebuild a picture with nothing but the pixels of a reference.
+    """Rebuild a picture from nothing but the pixels of a reference.
 
-    Every patch of 7 × 7 pixels finds the three most similar ones of the reference; a pixel is the mean of what all
-    patches over it found, weighted by how similar they are. Takes about 200 bytes of memory for each pixel of the
-    larger of the two.
+    Each 7 × 7 patch finds its three most similar patches in the reference. A pixel becomes the mean of what all patches
+    over it found, weighted by similarity. Takes about 200 bytes of memory per pixel of the larger picture.
 
     Args:
-        image: what is rebuilt; a path, a Pillow image, an array or a tensor.
-        reference: what it is made of, of any of these kinds and any size. If one of the two is grey and the other is
-            not, the patches are compared by luminance.
+        image: picture to rebuild: path, :class:`psal.Photo`, Pillow image, array or tensor.
+        reference: picture to take pixels from, any of these kinds, any size. If only one of the two is gray, patches
+            are compared by luminance.
         seed: of the search; None draws one from torch's generator.
-        progress: called with the share that is done, 0..1.
-        return_shifts: also return the matches as a picture, as :func:`psal.editing.shift_map.color_shifts` colours
-            them: the hue is the direction to the best match (red right, yellow-green down, cyan left, violet up), the
-            saturation the distance, white for none.
+        return_shifts: also return the matches as a picture, colored by
+            :func:`psal.editing.shift_map.color_shifts`: the hue is the direction to the best match (red right,
+            yellow-green down, cyan left, violet up), the saturation the distance, white for none.
+        progress: called with the fraction of the work that is done, 0..1.
 
     Returns:
-        The rebuilt picture: of the kind and size of ``image`` (Pillow for a path), grey if the reference is. With
-        ``return_shifts`` that and an RGB picture of the same kind and size.
+        The rebuilt picture, of the kind and size of ``image`` (a :class:`psal.Photo` for a path), gray if the reference
+        is. With ``return_shifts``, a pair of it and an RGB picture of the same kind and size.
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
@@ -53,13 +74,13 @@ def reconstruct(
     if len(query) != len(key):
         query, key = luminance(query), luminance(key)
     neighbors = min(NEIGHBORS, key[0].numel())
-    matches = patch_match(query[None], key[None], patch_size=PATCH, neighbors=neighbors, seed=int(draw_seed(seed)))
+    matches = patch_match(query[None], key[None], patch_size=PATCH_SIZE, neighbors=neighbors, seed=int(draw_seed(seed)))
     if progress:
         progress(0.7)
-    # Scores are sums over all numbers of a patch: "similar" means as similar as matches of these pictures are.
+    # Relative to the mean distance of the best matches, so that the weights don't depend on the pictures' contrast.
     temperature = max(-float(matches.score[:, 0].mean()), 1e-6)
-    rebuilt = picture.give_back(aggregate(matches, source[None], patch_size=PATCH, temperature=temperature)[0])
-    shifts = picture.give_back(color_shifts(matches, source.shape[2]) / 255) if return_shifts else None
+    rebuilt = picture.restore(aggregate(matches, source[None], patch_size=PATCH_SIZE, temperature=temperature)[0])
+    shifts = picture.restore(color_shifts(matches, source.shape[2]) / 255) if return_shifts else None
     if progress:
         progress(1.0)
     return (rebuilt, shifts) if return_shifts else rebuilt

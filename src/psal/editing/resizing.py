@@ -1,15 +1,15 @@
-"""Change the size of a map, and find the enlargement that a small map came from."""
+"""Bicubic resizing, halving and back-projection."""
 
 import torch.nn.functional as F
 from torch import Tensor
 
-BACK_PROJECTIONS = 6  # leave about half a level of 255 of the largest error
-RELAXATION = 1.5  # the eigenvalues of shrinking what was enlarged lie between 0.2 and 1: 1.5 is the best for both ends
-CLAMPED_BACK_PROJECTIONS = 20
+BACK_PROJECTIONS = 6  # leave a largest error of about half an 8-bit level
+CLAMPED_BACK_PROJECTIONS = 20  # clamping slows the convergence
+RELAXATION = 1.5  # shrinking what was enlarged has eigenvalues in 0.2..1; 1.5 is best for both ends
 
 
 def resize(x: Tensor, size: tuple[int, int]) -> Tensor:
-    """Bicubic, with antialiasing where it shrinks: what Pillow's BICUBIC does, without its rounding to 8 bit.
+    """Resize bicubically, with antialiasing when shrinking: as Pillow's BICUBIC, but without rounding to 8 bits.
 
     Args:
         x: ``(B, C, H, W)``.
@@ -26,24 +26,20 @@ def resize(x: Tensor, size: tuple[int, int]) -> Tensor:
 
 
 def halve(x: Tensor) -> Tensor:
-    """Means of 2 × 2 pixels of a map ``[C, H, W]``; an odd last row or column is repeated."""
-    height, width = x.shape[1:]
-    if height % 2 or width % 2:
-        x = F.pad(x[None], (0, width % 2, 0, height % 2), mode="replicate")[0]
-    rows = x[:, ::2] + x[:, 1::2]
-    return (rows[:, :, ::2] + rows[:, :, 1::2]) / 4
+    """Halve a map ``[C, H, W]`` by means of 2 × 2 pixels; the last row or column of an odd side is averaged alone."""
+    return F.avg_pool2d(x[None], 2, ceil_mode=True)[0]
 
 
 def back_project(large: Tensor, small: Tensor, *, rounds: int = BACK_PROJECTIONS, clamp: bool = False) -> Tensor:
-    """Change a large map as little as needed for :func:`resize` to give the small one again.
+    """Change a large map so that :func:`resize` turns it into the small one.
 
     After Irani and Peleg, "Improving Resolution by Image Registration" (1991): each round adds the enlarged error.
 
     Args:
         large: ``(B, C, H, W)``.
         small: ``(B, C, h, w)``, not larger.
-        rounds: how many; each takes away a third of the error or more.
-        clamp: keep the values in 0..1, and let shrinking clamp too, as it does in 8 bit. Converges more slowly.
+        rounds: number of rounds; each removes at least a third of the error.
+        clamp: keep the values in 0..1, and clamp after shrinking too, as 8-bit pictures do. Converges more slowly.
 
     Returns:
         ``(B, C, H, W)``
@@ -64,5 +60,5 @@ def back_project(large: Tensor, small: Tensor, *, rounds: int = BACK_PROJECTIONS
 
 
 def enlarge(small: Tensor, size: tuple[int, int]) -> Tensor:
-    """The bicubic enlargement, sharpened by back-projection: no detail in it that the small map doesn't hold."""
+    """Enlarge bicubically, then sharpen by back-projection. Adds no detail that the small map does not contain."""
     return back_project(resize(small, size), small)

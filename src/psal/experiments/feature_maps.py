@@ -1,4 +1,4 @@
-"""Maps to measure on: 16 channels of random convolutions, as a network's first layer has them."""
+"""Feature maps to measure on: 16 random convolutions of a picture, like a network's first layer."""
 
 import torch
 import torch.nn.functional as F
@@ -8,7 +8,14 @@ CHANNELS = 16
 
 
 def features(image: Tensor) -> Tensor:
-    """16 random 3×3 convolutions with ReLU of an image ``(B, C, H, W)``, always the same ones."""
+    """Apply 16 random 3×3 convolutions and ReLU to an image; the filters are always the same.
+
+    Args:
+        image: ``(B, C, H, W)``.
+
+    Returns:
+        ``(B, 16, H, W)``
+    """
     generator = torch.Generator().manual_seed(0)
     fan_in = image.shape[1] * 9
     weight = torch.randn(CHANNELS, image.shape[1], 3, 3, generator=generator) / fan_in**0.5

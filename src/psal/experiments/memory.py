@@ -1,200 +1,150 @@
-"""The paper's Table 1: memory, time and operations of every layer, as the maps grow."""
+"""Table 1 of the paper: memory, time and operations of every layer as the maps grow."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from psal.experiments.cell import Setting, gigaflops, measure
+from psal.experiments import paper
+from psal.experiments.experiment import Progress
 from psal.experiments.feature_maps import CHANNELS
-from psal.experiments.markdown import number, origin, table
+from psal.experiments.layer_cost import LayerSetting, gigaflops, measure
 from psal.measure.record import Cell, Record
+from psal.measure.table import Table, number
 from psal.models.attentions import label
 
-NAME = "memory"
 LAYERS = (
     *("full-materialized", "full-chunked", "full", "local", "linear", "performer", "reformer"),
     *("psal1", "psal3", "psal-aggregate"),
 )
-SIZES = (64, 128, 256, 512)
 PATCH_SIZE = 7
-PAPER = {  # GB, from its Table 1
-    "Full attention": (0.30, 4.98, 15.26, 250.04),
-    "Local attention": (0.19, 0.64, 3.23, 13.12),
-    "Linear attention": (0.11, 0.46, 1.85, 7.47),
-    "Performer": (0.71, 2.84, 11.55, 17.68),
-    "Reformer": (0.47, 1.86, 7.42, 21.47),
-    "PSAL 3": (0.01, 0.01, 0.04, 0.18),
-    "PSAL Aggreg.": (0.05, 0.19, 0.74, 2.95),
-}
 
 
-def run(
-    record: Record,
-    layers: Sequence[str],
-    sizes: Sequence[int],
-    *,
-    limit: float,
-    patience: float,
-    threads: int,
-    device: str,
-    progress: Callable[[int, str], None],
-) -> None:
-    """Measure every cell that is not in the record yet.
+@dataclass(frozen=True)
+class MemoryExperiment:
+    """Cost of layers at several sizes.
 
-    Args:
-        record: where the cells are kept.
+    Attributes:
         layers: names for :func:`psal.models.attentions.build_attention`.
         sizes: sides of the maps.
-        limit: bytes; a cell that would take more is computed from a smaller size.
-        patience: seconds; a cell that would take longer is computed too.
-        threads: of the CPU.
+        max_gb: a cell that would take more memory is extrapolated from a smaller size.
+        max_seconds: a cell that would take longer is extrapolated too.
+        threads: number of CPU threads.
         device: "cpu" or "cuda".
-        progress: called with how many cells are done, and the next one.
     """
-    settings = [
-        Setting(name, size, backward=backward, patch_size=PATCH_SIZE, threads=threads, device=device)
-        for name in layers
-        for backward in (False, True)
-        for size in sorted(sizes)
-    ]
-    for done, setting in enumerate(settings):
-        smaller = [
-            (s, record.cells[cell_name(s)])
-            for s in settings[:done]
-            if (s.attention, s.backward) == (setting.attention, setting.backward)
+
+    layers: Sequence[str]
+    sizes: Sequence[int]
+    max_gb: float
+    max_seconds: float
+    threads: int
+    device: str
+
+    name = "memory"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "layers": list(self.layers), "sizes": sorted(self.sizes), "patch_size": PATCH_SIZE, "channels": CHANNELS,
+            "limit_gb": self.max_gb, "patience": self.max_seconds, "threads": self.threads, "device": self.device,
+        }  # fmt: skip
+
+    @property
+    def step_count(self) -> int:
+        return len(self._cases())
+
+    def _cases(self) -> list[LayerSetting]:
+        return [
+            LayerSetting(name, size, backward=backward, patch_size=PATCH_SIZE, threads=self.threads, device=self.device)
+            for name in self.layers
+            for backward in (False, True)
+            for size in sorted(self.sizes)
         ]
-        measured = [(s, cell) for s, cell in smaller if "computed_from" not in cell]
-        progress(done, f"{label(setting.attention)}, {setting.size}²{', backward' if setting.backward else ''}")
-        record.keep(cell_name(setting), partial(_cell, setting, measured, limit, patience))
-    progress(len(settings), "")
+
+    def run(self, record: Record, progress: Progress) -> None:
+        for done, case in enumerate(self._cases()):
+            progress(done, f"{label(case.attention)}, {case.size}²{', backward' if case.backward else ''}")
+            record.keep(_cell_name(case.attention, case.size, case.backward), partial(self._cell, case, record))
+        progress(self.step_count, "")
+
+    def _cell(self, case: LayerSetting, record: Record) -> Cell:
+        counted = {"gigaflops": gigaflops(case)}
+        expected = self._extrapolated(case, record)
+        if expected and (expected["peak"] > self.max_gb * 1e9 or expected["seconds"] > self.max_seconds):
+            return expected | counted
+        return measure(case) | counted
+
+    def _extrapolated(self, case: LayerSetting, record: Record) -> Cell | None:
+        """Expected cost by the largest smaller size that was measured; None if there is none."""
+        names = {size: _cell_name(case.attention, size, case.backward) for size in self.sizes if size < case.size}
+        measured = [size for size in names if "computed_from" not in record.cells[names[size]]]
+        if not measured:
+            return None
+        base = max(measured)
+        cell, pixels = record.cells[names[base]], (case.size / base) ** 2
+        time_growth = pixels**2 if case.attention.startswith("full") else pixels
+        memory_growth = pixels**2 if case.attention == "full-materialized" else pixels
+        return {
+            "peak": cell["peak"] * memory_growth,
+            "seconds": cell["seconds"] * time_growth,
+            "computed_from": base,
+        }
+
+    def draw(self, record: Record, folder: Path) -> list[str]:
+        """Plot memory and time of the forward pass against the size; hollow markers are extrapolated."""
+        from psal.experiments.plots import COSTS, figure, legend, save, style_of
+
+        sizes = record.settings["sizes"]
+        canvas, axes = figure(len(COSTS))
+        for axis, cost in zip(axes, COSTS, strict=True):
+            for name in record.settings["layers"]:
+                cells = [record.cells[_cell_name(name, size, False)] for size in sizes]
+                values = [cell[cost.key] / cost.unit for cell in cells]
+                style = style_of(name)
+                axis.plot(sizes, values, label=label(name), linewidth=1.5, **style)
+                hollow = [(s, v) for s, v, cell in zip(sizes, values, cells, strict=True) if "computed_from" in cell]
+                axis.plot(
+                    [size for size, _ in hollow], [value for _, value in hollow],
+                    linestyle="none", marker=style["marker"], color=style["color"], markerfacecolor="white",
+                )  # fmt: skip
+            axis.set_xscale("log", base=2)
+            axis.set_yscale("log")
+            axis.set_xticks(sizes, [f"{size}²" for size in sizes])
+            axis.set_xlabel("pixels")
+            axis.set_title(f"{cost.title}, forward", fontsize=10)
+        legend(axes)
+        save(canvas, folder / f"{self.name}.png")
+        return []
 
 
-def cell_name(setting: Setting) -> str:
-    """What a cell is called in the record."""
-    return f"{setting.attention} {setting.size} {'backward' if setting.backward else 'forward'}"
+def _cell_name(attention: str, size: int, backward: bool) -> str:
+    return f"{attention} {size} {'backward' if backward else 'forward'}"
 
 
-def _cell(setting: Setting, smaller: list[tuple[Setting, Cell]], limit: float, patience: float) -> Cell:
-    counted = {"gigaflops": gigaflops(setting)}
-    if smaller:
-        base, cell = smaller[-1]
-        pixels = (setting.size / base.size) ** 2
-        growth = pixels**2 if setting.attention.startswith("full") else pixels
-        memory_growth = pixels**2 if setting.attention == "full-materialized" else pixels
-        expected = {"peak": cell["peak"] * memory_growth, "seconds": cell["seconds"] * growth}
-        if expected["peak"] > limit or expected["seconds"] > patience:
-            return expected | counted | {"computed_from": base.size}
-    return measure(setting) | counted
+def tables(record: Record) -> list[Table]:
+    """Memory, time and operations by layer and size, and the paper's memory."""
+    return [
+        _table("Peak memory in GB: forward (forward and backward)", record, "peak", 1e9),
+        _table("Seconds: forward (forward and backward)", record, "seconds", 1),
+        _table("Operations in 10⁹: forward (forward and backward)", record, "gigaflops", 1),
+        Table(
+            "Peak memory in GB according to the paper: forward",
+            ["layer", *(f"{size}²" for size in paper.MEMORY_SIZES)],
+            [[name, *(f"{value:.2f}" for value in values)] for name, values in paper.MEMORY_GB.items()],
+        ),
+    ]
 
 
-def markdown(record: Record) -> str:
-    """results/memory.md."""
-    settings = record.settings
-    layers, sizes = settings["layers"], settings["sizes"]
-    head = ["layer", *(f"{size}²" for size in sizes)]
+def _table(title: str, record: Record, key: str, unit: float) -> Table:
+    layers, sizes = record.settings["layers"], record.settings["sizes"]
 
-    def shown(quantity: str, unit: float) -> str:
-        rows = []
-        for name in layers:
-            cells = [[record.cells.get(f"{name} {size} {mode}") for mode in ("forward", "backward")] for size in sizes]
-            rows.append([label(name), *(_pair(both, quantity, unit) for both in cells)])
-        return table(head, rows)
+    def shown(name: str, size: int, backward: bool) -> str:
+        cell = record.cells[_cell_name(name, size, backward)]
+        is_extrapolated = "computed_from" in cell and key != "gigaflops"  # operations are always counted
+        return ("≈ " if is_extrapolated else "") + number(cell[key] / unit)
 
-    paper = [[name, *(f"{value:.2f}" for value in values)] for name, values in PAPER.items()]
-    return f"""\
-Peak memory in GB (10⁹ bytes) above the idle process, inputs and output included:
-
-{shown("peak", 1e9)}
-
-Seconds:
-
-{shown("seconds", 1)}
-
-Operations in 10⁹ (matrix products, and candidates compared by psal):
-
-{shown("gigaflops", 1)}
-
-Each cell: forward, and in brackets forward and backward with the gradients of query, key and value. ≈ marks what was
-not run, because it would have taken more than {number(settings["limit_gb"])} GB or {number(settings["patience"])} s:
-it is computed from the largest size that was run, times the pixels, squared where all pairs are compared (for the
-memory, only where they are all kept at once).
-Patches of {settings["patch_size"]}, {settings["channels"]} channels (random convolutions of the bundled stereo pair),
-{settings["threads"]} threads, {settings["device"]}. Every cell was measured in processes of its own: time, the
-median of up to five runs, in one, and memory in another whose C library hands freed memory back at once.
-Layers other than "materialized" and "sdpa" go through the queries in parts and compute these again in backward, so
-that they take far less memory than in the paper.
-
-The paper's own figures for forward, in GB:
-
-{table(head if len(sizes) == 4 else ["layer", "64²", "128²", "256²", "512²"], paper)}
-
-{_about_the_paper()}
-
-{origin(record.metadata)}"""
-
-
-def _about_the_paper() -> str:
-    """What its cells for full attention are."""
-
-    def gib(n: int) -> float:  # of one matrix of n × n floats
-        return n**2 * 4 / 2**30
-
-    cells = dict(zip(SIZES, PAPER["Full attention"], strict=True))
-    small, middle = (cells[size] / gib((size - 3) ** 2) for size in (64, 128))
-    return f"""\
-Its 256² and 512² cells for full attention are the size of one matrix of n × n floats, with n = 253² and 509²:
-{gib(253**2):.2f} and {gib(509**2):.2f} GiB. They do not follow from its 64² and 128² cells, which are {small:.1f} and
-{middle:.1f} such matrices (n = 61² and 125²): attention that keeps both scores and weights needs at least two."""
-
-
-def _pair(cells: list[Cell | None], quantity: str, unit: float) -> str:
-    """Forward, and forward with backward in brackets; operations are always counted, never estimated."""
-
-    def one(cell: Cell | None) -> str:
-        if cell is None:
-            return "–"
-        estimated = "computed_from" in cell and quantity != "gigaflops"
-        return ("≈ " if estimated else "") + number(cell[quantity] / unit)
-
-    forward, backward = map(one, cells)
-    return f"{forward} ({backward})"
-
-
-def plot(record: Record, path: Path) -> None:
-    """Memory and time of the forward pass against the number of pixels; hollow where it was computed."""
-    from psal.experiments.plots import figure, save, style_of
-
-    sizes = record.settings["sizes"]
-    canvas, axes = figure(2)
-    for axis, quantity, unit, what in zip(
-        axes, ("peak", "seconds"), (1e9, 1.0), ("memory, GB", "time, s"), strict=True
-    ):
-        for name in record.settings["layers"]:
-            cells = [record.cells[f"{name} {size} forward"] for size in sizes]
-            values = [cell[quantity] / unit for cell in cells]
-            style: dict[str, Any] = style_of(name)
-            axis.plot(sizes, values, label=label(name), linewidth=1.5, **style)
-            run = ["computed_from" not in cell for cell in cells]
-            axis.plot(
-                [s for s, r in zip(sizes, run, strict=True) if not r],
-                [v for v, r in zip(values, run, strict=True) if not r],
-                linestyle="none", marker=style["marker"], color=style["color"], markerfacecolor="white",
-            )  # fmt: skip
-        axis.set_xscale("log", base=2)
-        axis.set_yscale("log")
-        axis.set_xticks(sizes, [f"{size}²" for size in sizes])
-        axis.set_xlabel("pixels")
-        axis.set_title(f"{what}, forward", fontsize=10)
-    axes[1].legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
-    save(canvas, path)
-
-
-def settings_of(
-    layers: Sequence[str], sizes: Sequence[int], limit: float, patience: float, threads: int, device: str
-) -> dict[str, Any]:
-    """What goes into the record beside the cells."""
-    return {
-        "layers": list(layers), "sizes": sorted(sizes), "patch_size": PATCH_SIZE, "channels": CHANNELS,
-        "limit_gb": limit, "patience": patience, "threads": threads, "device": device,
-    }  # fmt: skip
+    rows = [
+        [label(name), *(f"{shown(name, size, False)} ({shown(name, size, True)})" for size in sizes)] for name in layers
+    ]
+    return Table(title, ["layer", *(f"{size}²" for size in sizes)], rows)

@@ -1,27 +1,44 @@
-"""How plots look: one colour and mark for a layer in all of them."""
+"""The look of the plots: each layer has the same color and marker in all of them."""
 
+from collections.abc import Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib
+from PIL import Image
+from torch import Tensor
 
 from psal.io.atomic import write_atomically
 
-matplotlib.use("Agg")  # draws into files, where there is no screen
+matplotlib.use("Agg")  # draws into files, without a screen
 
 from matplotlib import patches, pyplot
 
-FAMILIES = {  # colour-blind safe (Okabe and Ito)
+FAMILIES = {  # color-blind safe (Okabe and Ito)
     "full": "#000000", "local": "#E69F00", "linear": "#CC79A7", "performer": "#56B4E9", "reformer": "#009E73",
     "psal": "#D55E00",
 }  # fmt: skip
-MARKS = {"-materialized": "s", "-chunked": "P", "-dot": "D", "1": "s", "3": "^", "7": "<", "-aggregate": "v"}
-QUANTITIES = ("peak", 1e9, "memory, GB"), ("seconds", 1.0, "time, s")  # of a cell: name, unit, title
+MARKERS = {"-materialized": "s", "-chunked": "P", "-dot": "D", "1": "s", "3": "^", "7": "<", "-aggregate": "v"}
+STRIP_ZOOM = 4
+
+
+class Cost(NamedTuple):
+    """A cost to plot: its key in a cell, its unit and its title."""
+
+    key: str
+    unit: float
+    title: str
+
+
+MEMORY = Cost("peak", 1e9, "memory, GB")
+TIME = Cost("seconds", 1.0, "time, s")
+OPERATIONS = Cost("gigaflops", 1.0, "10⁹ operations")
+COSTS = (MEMORY, TIME)
 
 
 def figure(columns: int, width: float = 4.2, height: float = 3.6) -> tuple[Any, list[Any]]:
-    """A canvas with so many plots side by side."""
+    """A canvas with ``columns`` plots side by side, each of that size in inches."""
     canvas, axes = pyplot.subplots(1, columns, figsize=(width * columns, height), layout="constrained", squeeze=False)
     for axis in axes[0]:
         axis.grid(True, which="major", alpha=0.3)
@@ -29,26 +46,54 @@ def figure(columns: int, width: float = 4.2, height: float = 3.6) -> tuple[Any, 
     return canvas, list(axes[0])
 
 
+def legend(axes: Sequence[Any]) -> None:
+    """Put one legend for all plots to the right of the last."""
+    axes[-1].legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+
+
 def style_of(name: str) -> dict[str, Any]:
-    """Colour by the kind of layer, and a mark by its variant."""
+    """Color by the family of the layer, marker by its variant."""
     family = next(family for family in FAMILIES if name.startswith(family))
-    return {"color": FAMILIES[family], "marker": MARKS.get(name.removeprefix(family), "o")}
+    return {"color": FAMILIES[family], "marker": MARKERS.get(name.removeprefix(family), "o")}
+
+
+def plot_loss_against(cost: Cost, axis: Any, points: Mapping[str, tuple[float, float]], labels: Sequence[str]) -> None:
+    """Plot one point per layer on a logarithmic cost axis.
+
+    Args:
+        cost: the horizontal axis.
+        axis: of matplotlib.
+        points: cost and loss by the layer's name.
+        labels: labels of the layers, in the same order.
+    """
+    for (name, (x, loss)), text in zip(points.items(), labels, strict=True):
+        axis.plot(x / cost.unit, loss, linestyle="none", markersize=8, label=text, **style_of(name))
+    axis.set_xscale("log")
+    axis.xaxis.set_minor_formatter("")  # labels between powers of ten would overlap
+    axis.set_xlabel(cost.title)
 
 
 def save(canvas: Any, path: Path) -> None:
-    """Write it as PNG, whole or not at all."""
+    """Write a canvas as PNG, atomically."""
     buffer = BytesIO()
     canvas.savefig(buffer, format="png", dpi=130)
     pyplot.close(canvas)
     write_atomically(path, buffer.getvalue())
 
 
-def strip_of(pictures: dict[str, Any], zoom: int) -> Any:
-    """Pictures of one size under their titles, a red square around the middle of each, and that enlarged below."""
-    canvas, axes = pyplot.subplots(2, len(pictures), figsize=(2.0 * len(pictures), 4.3), layout="constrained")
-    for column, (title, picture) in enumerate(pictures.items()):
+def save_strip(images: Mapping[str, Tensor], path: Path) -> None:
+    """Draw images of one size side by side under their titles, each with its center enlarged below.
+
+    Args:
+        images: by title, each ``(1, 3, H, W)`` in 0..1.
+        path: the PNG to write.
+    """
+    canvas, axes = pyplot.subplots(2, len(images), figsize=(2.0 * len(images), 4.3), layout="constrained")
+    for column, (title, image) in enumerate(images.items()):
+        picture = _picture(image)
         width, height = picture.size
-        left, top, side = (width - width // zoom) // 2, (height - height // zoom) // 2, width // zoom
+        side = width // STRIP_ZOOM
+        left, top = (width - side) // 2, (height - height // STRIP_ZOOM) // 2
         axes[0, column].imshow(picture)
         axes[0, column].add_patch(
             patches.Rectangle((left, top), side, side, fill=False, edgecolor="red", linewidth=1.5)
@@ -57,4 +102,8 @@ def strip_of(pictures: dict[str, Any], zoom: int) -> Any:
         axes[1, column].imshow(picture.crop((left, top, left + side, top + side)), interpolation="nearest")
         for axis in axes[:, column]:
             axis.set_axis_off()
-    return canvas
+    save(canvas, path)
+
+
+def _picture(image: Tensor) -> Image.Image:
+    return Image.fromarray((image[0].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).numpy())

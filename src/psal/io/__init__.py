@@ -1,1 +1,1 @@
-"""Pictures as files and in memory, and atomic writes."""
+"""Photos with their metadata, pictures of any kind as tensors, and atomic writes."""

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Atomic file writes."""
 
 import contextlib
 import os
@@ -7,12 +7,14 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write a file so that nobody ever sees half of it; what stood there stays if it fails.
+    """Write a file atomically: readers see the old content or the new, and a failed write keeps the old.
+
+    Symbolic links are followed, and an existing file keeps its permissions.
 
     Raises:
-        OSError: if it cannot be written; the message names the file.
+        OSError: if the file cannot be written; the message names it.
     """
-    target = os.path.realpath(path)  # through a link, not in its place
+    target = os.path.realpath(path)
     temporary = None
     try:
         descriptor, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".psal-", suffix=".part")
@@ -20,7 +22,7 @@ def write_atomically(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        os.chmod(temporary, _mode_of_new_file(path))
+        os.chmod(temporary, _permissions(path))
         os.replace(temporary, target)
         temporary = None
     except OSError as error:
@@ -32,10 +34,10 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def check_folder_is_writable(folder: Path) -> None:
-    """Find out now, not after the work, that nothing can be written to a folder; make it if it is not there.
+    """Create a folder if necessary, and check that files can be written to it, before any long work.
 
     Raises:
-        OSError: if it cannot be made or written to; the message names it.
+        OSError: if it cannot be created or written to; the message names it.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -45,10 +47,10 @@ def check_folder_is_writable(folder: Path) -> None:
         raise OSError(f"cannot write to the folder {folder}: {error.strerror}: choose another one") from error
 
 
-def _mode_of_new_file(path: Path) -> int:
-    """Permissions as of a file that was there before, or else as the umask has it."""
+def _permissions(path: Path) -> int:
+    """Permissions of the existing file, or those the umask gives to new ones."""
     with contextlib.suppress(FileNotFoundError):
         return path.stat().st_mode & 0o777
-    umask = os.umask(0)  # there is no way to ask but to set it
+    umask = os.umask(0)  # the umask can only be read by setting it
     os.umask(umask)
     return 0o666 & ~umask

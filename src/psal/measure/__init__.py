@@ -1,1 +1,4 @@
-"""One way to measure: time, peak memory, the machine, and a JSON file."""
+"""The measuring harness: fresh processes, peak memory, timing, machine information and JSON records.
+
+Both ``psal bench`` and the project's ``benchmarks`` folder use it.
+"""

@@ -1,7 +1,8 @@
-"""On what something was measured."""
+"""Machine, versions and command of a measurement."""
 
 import os
 import platform
+import shlex
 import subprocess
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -17,7 +18,12 @@ PACKAGES = ("torch", "numpy", "pillow")
 
 
 def metadata(command: str, packages: Sequence[str] = PACKAGES) -> dict[str, Any]:
-    """The machine, the versions, the commit, the command and the date."""
+    """Date, command, commit, machine and versions of a run, for a record.
+
+    Args:
+        command: the command as a reader would type it; see :func:`command_line`.
+        packages: distribution names of the packages whose versions matter.
+    """
     return {
         "date": now(),
         "command": command,
@@ -33,19 +39,44 @@ def metadata(command: str, packages: Sequence[str] = PACKAGES) -> dict[str, Any]
     }
 
 
+def command_line(program: str, arguments: Sequence[str]) -> str:
+    """A command as text for a record that others read.
+
+    Paths outside the working folder are private to a machine: of those, only the last part is kept.
+
+    >>> command_line("psal", ["bench", "memory", "--data", "../somewhere/DAVIS", "--out", "results"])
+    'psal bench memory --data folder/DAVIS --out results'
+    """
+    return f"{program} {shlex.join(map(_without_private_folders, arguments))}".strip()
+
+
+def _without_private_folders(argument: str) -> str:
+    option, equals, value = argument.rpartition("=")
+    path = Path(value)
+    is_private = path.is_absolute() or ".." in path.parts
+    return f"{option}{equals}folder/{path.resolve().name}" if is_private else argument
+
+
 def now() -> str:
-    """Date and time."""
+    """Current date and time in UTC, to the second."""
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def commit() -> str:
-    """The hash of the commit of the working folder, with ``+`` if the tree was changed since."""
+    """Commit of the source that is running, with ``+`` if its repository has uncommitted changes.
+
+    "unknown" if psal does not run from a repository.
+    """
+    folder = Path(__file__).parent
     try:
-        head = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run(["git", "status", "--porcelain"], capture_output=True, text=True, check=True).stdout
+        _git(folder, "ls-files", "--error-unmatch", Path(__file__).name)  # an installed copy may lie in any repository
+        return _git(folder, "rev-parse", "HEAD") + ("+" if _git(folder, "status", "--porcelain") else "")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-    return head + ("+" if changed.strip() else "")
+
+
+def _git(folder: Path, *arguments: str) -> str:
+    return subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def _cpu_model() -> str:

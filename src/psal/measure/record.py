@@ -1,70 +1,102 @@
-"""What has been measured, on disk as soon as it is, so that a run goes on where the last one stopped."""
+"""Measurements in a JSON file that is written after each of them, so that an interrupted run can be resumed."""
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from psal.errors import UsageError
 from psal.io.atomic import check_folder_is_writable, write_atomically
-from psal.measure.machine import commit, now
+from psal.measure.machine import now
 
 Cell = dict[str, Any]
 
+PER_RUN = ("date", "commit", "load")  # metadata that differs between runs of one command on one machine
 
+
+@dataclass
 class Record:
-    """A JSON file with metadata, settings and cells by name.
+    """Contents of a results file.
 
-    Args:
-        path: of the file; its folder is made.
-        settings: what all cells share; a file with other ones is not continued.
-        metadata: of this run.
-        overwrite: measure again what is there.
-
-    Raises:
-        UsageError: if the file has other settings, or is not such a file.
-        OSError: if the folder cannot be written to.
+    Attributes:
+        path: the JSON file.
+        settings: what all cells share.
+        metadata: of the run that started the file; see :func:`psal.measure.machine.metadata`.
+        cells: single measurements by name. Each has its date and commit, and its own ``metadata`` if a later run
+            measured it on another machine, with other versions or by another command.
+        run: metadata of the current run.
     """
 
-    def __init__(self, path: Path, settings: dict[str, Any], metadata: dict[str, Any], overwrite: bool = False) -> None:
-        check_folder_is_writable(path.parent)
-        self.path = path
-        self.metadata = metadata
-        self.settings: dict[str, Any] = json.loads(json.dumps(settings))
-        self.cells: dict[str, Cell] = {}
-        self._commit = commit()
-        if path.exists() and not overwrite:
-            before = _read(path)
-            if before["settings"] != self.settings:
-                differ = [name for name in self.settings if before["settings"].get(name) != self.settings[name]]
-                raise UsageError(
-                    f"{path} was measured with other settings ({', '.join(differ) or 'more of them'}): "
-                    "add --overwrite to measure anew, or choose another folder"
-                )
-            self.cells = before["cells"]
-            self.metadata = before["metadata"]
+    path: Path
+    settings: dict[str, Any]
+    metadata: dict[str, Any]
+    cells: dict[str, Cell] = field(default_factory=dict)
+    run: dict[str, Any] = field(default_factory=dict)
 
-    def __contains__(self, name: str) -> bool:
-        return name in self.cells
+    @classmethod
+    def read(cls, path: Path) -> "Record":
+        """Read a results file.
+
+        Raises:
+            ValueError: if it is not a results file.
+            OSError: if it cannot be read.
+        """
+        content = json.loads(path.read_text())
+        if not isinstance(content, dict) or content.keys() != {"metadata", "settings", "cells"}:
+            raise ValueError(f"{path} is not a results file: expected metadata, settings and cells")
+        return cls(path, content["settings"], content["metadata"], content["cells"])
+
+    @classmethod
+    def resume(
+        cls, path: Path, settings: dict[str, Any], metadata: dict[str, Any], overwrite: bool = False
+    ) -> "Record":
+        """Continue a results file, or start one.
+
+        Args:
+            path: the JSON file; its folder is created.
+            settings: what all cells share; a file with other settings is refused.
+            metadata: of this run.
+            overwrite: discard the cells that the file holds.
+
+        Raises:
+            UsageError: if the file has other settings, or is not a results file.
+            OSError: if the folder is not writable.
+        """
+        check_folder_is_writable(path.parent)
+        settings = json.loads(json.dumps(settings))
+        if overwrite or not path.exists():
+            return cls(path, settings, metadata, run=metadata)
+        try:
+            record = cls.read(path)
+        except (OSError, ValueError):
+            raise UsageError(
+                f"{path} is not a results file of this command: add --overwrite to replace it, or choose another folder"
+            ) from None
+        if record.settings != settings:
+            differing = [name for name in settings if record.settings.get(name) != settings[name]]
+            raise UsageError(
+                f"{path} was measured with other settings ({', '.join(differing) or 'additional ones'}): "
+                "add --overwrite to measure again, or choose another folder"
+            )
+        record.run = metadata
+        return record
 
     def keep(self, name: str, measure: Callable[[], Cell]) -> Cell:
-        """The cell of that name, measured now if it has not been."""
+        """The cell of that name; if it is missing, it is measured and written to the file."""
         if name not in self.cells:
-            self.cells[name] = measure() | {"date": now(), "commit": self._commit}
+            cell = measure() | {"date": now(), "commit": self.run.get("commit")}
+            if _lasting(self.run) != _lasting(self.metadata):
+                cell["metadata"] = self.run
+            self.cells[name] = cell
             self.save()
         return self.cells[name]
 
     def save(self) -> None:
-        """Write all of it."""
+        """Write the file."""
         content = {"metadata": self.metadata, "settings": self.settings, "cells": self.cells}
         write_atomically(self.path, (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(path.read_text())
-        if {"metadata", "settings", "cells"} <= found.keys():
-            return dict(found)
-    except (OSError, ValueError, AttributeError):
-        pass
-    raise UsageError(f"{path} is not what this command writes: add --overwrite to replace it, or choose another folder")
+def _lasting(metadata: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in metadata.items() if name not in PER_RUN}

@@ -1,4 +1,4 @@
-"""Networks around the attention layer: modules only."""
+"""Networks around the attention layer, as pure modules; :mod:`psal.models.weights` loads trained ones."""
 
 from psal.models.colorizer import Colorizer
 

@@ -1,4 +1,4 @@
-"""Attention layers by name, as the commands call them: what a name stands for is said here alone."""
+"""Attention layers by name, as on the command line."""
 
 import re
 
@@ -20,25 +20,25 @@ LABELS = {
     "reformer": "Reformer",
     "psal-aggregate": "PSAL Aggreg.",
 }
-KNOWN = f"{', '.join(LABELS)}, full-strideN, localN (a window of N), psalN (N neighbours)"
+KNOWN = f"{', '.join(LABELS)}, full-strideN, localN (a window of N), psalN (N neighbors)"
 
 
 def build_attention(
     name: str, *, channels: int, patch_size: int = 7, temperature: float = 1.0, seed: int | None = None
 ) -> nn.Module:
-    """A layer ``(query, key, value) -> output`` on ``(B, C, H, W)`` maps.
+    """Build the layer ``(query, key, value) -> output`` on ``(B, C, H, W)`` maps that a name stands for.
 
     Args:
-        name: "full" (by sdpa), "full-chunked", "full-materialized", "full-dot", "full-strideN" (of the keys), "local"
-            with a window of 50, "localN" with one of N, "linear", "performer", "reformer", "psalN" with N neighbours,
-            or "psal-aggregate" with one.
-        channels: of query and key.
+        name: "full" (by sdpa), "full-chunked", "full-materialized", "full-dot", "full-strideN" (every N-th key),
+            "local" (window of 50 pixels), "localN" (window of N), "linear", "performer", "reformer", "psalN"
+            (N neighbors) or "psal-aggregate" (one neighbor, aggregated).
+        channels: number of channels of query and key.
         patch_size: odd side of the patches.
-        temperature: softmax temperature of those that compare by distance; the others have their authors'.
-        seed: of those that draw random numbers; None takes it from torch's generator.
+        temperature: softmax temperature of layers that compare by distance; the others keep their authors' default.
+        seed: seed of layers that draw random numbers; None draws one from torch's generator.
 
     Raises:
-        UsageError: if there is no such name.
+        UsageError: if the name is unknown.
 
     >>> build_attention("psal3", channels=16)
     PatchAttention(patch_size=7, neighbors=3)
@@ -71,10 +71,10 @@ def build_attention(
 
 
 def label(name: str) -> str:
-    """The name as tables and plots show it.
+    """Return a name's label in tables and plots.
 
     Raises:
-        UsageError: if there is no such name.
+        UsageError: if the name is unknown.
 
     >>> label("psal3"), label("full-stride10")
     ('PSAL 3', 'Full attention, stride 10')
@@ -90,7 +90,7 @@ def label(name: str) -> str:
 
 
 def check_name(name: str) -> None:
-    """Whether there is an attention of that name.
+    """Check that an attention layer of this name exists.
 
     Raises:
         UsageError: if not.

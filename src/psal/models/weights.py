@@ -1,4 +1,4 @@
-"""Trained networks: from a file of weights, and the one that comes with the package."""
+"""Trained networks: loaded from a weights file, or the one that comes with the package."""
 
 from importlib.resources import files
 from pathlib import Path
@@ -12,24 +12,27 @@ from psal.models.attentions import build_attention
 from psal.models.colorizer import CHANNELS
 
 PATCH_SIZE = 7
-# psal train colorize --data DAVIS --attention psal-aggregate --size 128 --iterations 3000 --seed 1 --out RUN
+# Trained by psal train colorize --data DAVIS --attention psal-aggregate --size 128 --iterations 3000 --seed 1 --out RUN
 COLORIZER = Path(str(files("psal.models"))) / "colorizer.safetensors"
 
 
 def build_colorizer(attention: str, seed: int | None = None) -> Colorizer:
-    """A new network around a layer of that name; the seed is the layer's."""
+    """Build an untrained network around the attention layer of that name; the seed is the layer's."""
     return Colorizer(build_attention(attention, channels=CHANNELS, patch_size=PATCH_SIZE, seed=seed))
 
 
 def load_colorizer(weights: Path = COLORIZER, seed: int | None = None) -> tuple[nn.Module, dict[str, str]]:
-    """A network from a file that ``psal train colorize`` wrote, and what it was trained with.
+    """Load a network from a file that ``psal train colorize`` wrote.
 
     Args:
-        weights: the file.
-        seed: of the network's searches; None takes it from torch's generator.
+        weights: path of the file.
+        seed: seed of the network's searches; None draws one from torch's generator in each call.
+
+    Returns:
+        The network in eval mode, and the settings it was trained with.
 
     Raises:
-        UsageError: if the file is not the weights of such a network.
+        UsageError: if the file does not hold the weights of such a network.
     """
     try:
         with safe_open(weights, "pt") as file:
@@ -43,5 +46,5 @@ def load_colorizer(weights: Path = COLORIZER, seed: int | None = None) -> tuple[
         network = build_colorizer(settings["attention"], seed)
         network.load_state_dict(tensors)
     except (KeyError, ValueError, RuntimeError) as error:
-        raise UsageError(f"{weights} has not the weights of a colorizer: {error}") from None
+        raise UsageError(f"{weights} does not hold the weights of a colorizer: {error}") from None
     return network.eval(), settings

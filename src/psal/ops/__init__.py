@@ -1,86 +1,87 @@
-"""The ops behind psal's functions, and which backend runs them.
+"""The ops behind psal's functions, and the choice of the backend that runs them.
 
-Every function here takes checked arguments; the public ones are in :mod:`psal.functional`.
+These functions take checked arguments; the public ones are in :mod:`psal.functional`.
 """
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from torch import Tensor
 
-from psal.ops import flops as flops  # registers the formulas
+from psal.matches import Matches
+from psal.ops import flops as flops  # registers the FLOP formulas
 from psal.ops import native, reference
-from psal.ops.reference import Similarity
+from psal.options import SearchOptions, Similarity
+
+
+class Backend(Protocol):
+    """What a backend's module defines. All maps of one call have one floating-point type and device."""
+
+    def search(
+        self, query: Tensor, key: Tensor, key_mask: Tensor | None, query_mask: Tensor | None, options: SearchOptions
+    ) -> Matches:
+        """Find each query's k best keys; the scores carry gradients to query and key.
+
+        Args:
+            query: ``(B, C, *Sq)``.
+            key: ``(B, C, *Sk)``.
+            key_mask: bool ``(B, 1, *Sk)``, True where a key is valid; None for all.
+            query_mask: bool ``(B, 1, *Sq)``, True where a query takes part; None for all.
+            options: of the search; ``options.backend`` has been dealt with.
+        """
+
+    def score(self, query: Tensor, key: Tensor, index: Tensor, options: SearchOptions) -> Tensor:
+        """Score each query's patch against the key patches at ``index`` ``(B, m, *Sq)``; −∞ where it is −1."""
+
+    def attend(self, matches: Matches, value: Tensor, temperature: float) -> Tensor:
+        """Average the values ``(B, Cv, *Sk)`` at each query's matches, weighted by a softmax of the scores."""
+
+    def aggregate(self, matches: Matches, value: Tensor, sides: Sequence[int], temperature: float) -> Tensor:
+        """Do the same over the matches of all pixels in a patch window, each shifted back to its center."""
+
+
+BACKENDS: dict[str, Backend] = {"native": native, "reference": reference}
 
 
 def choose_backend(x: Tensor, similarity: Similarity = "l2", backend: str | None = None) -> str:
-    """The native kernel where it can run, the reference elsewhere.
+    """Choose the native kernels where they can run, the reference elsewhere, or else what was asked for.
 
     Raises:
-        ValueError: if "native" was asked for and can't run.
+        ValueError: if "native" was asked for and cannot run.
     """
-    able = not callable(similarity) and x.device.type == "cpu"
+    obstacle = None
+    if callable(similarity):
+        obstacle = "a callable similarity"
+    elif x.device.type != "cpu":
+        obstacle = f"tensors on {x.device}"
     if backend is None:
-        return "native" if able else "reference"
-    if backend == "native" and not able:
-        reason = "a callable similarity" if callable(similarity) else f"tensors on {x.device}"
-        raise ValueError(f"backend='native' cannot run {reason}: use backend='reference' or None")
+        return "reference" if obstacle else "native"
+    if backend == "native" and obstacle:
+        raise ValueError(f"backend='native' cannot run {obstacle}: use backend='reference' or None")
     return backend
 
 
 def search(
-    query: Tensor,
-    key: Tensor,
-    key_mask: Tensor | None,
-    query_mask: Tensor | None,
-    init: str,
-    init_index: Tensor | None,
-    seed: Tensor,
-    patch_size: Sequence[int],
-    neighbors: int,
-    iterations: int,
-    similarity: Similarity,
-    padding_mode: str,
-    backend: str,
-) -> tuple[Tensor, Tensor]:
-    """Index and score of the k best keys; the score carries gradients."""
-    if backend == "native":
-        assert isinstance(similarity, str)
-        return native.search(
-            query, key, key_mask, query_mask, init_index, seed,
-            patch_size, neighbors, iterations, similarity, init, padding_mode,
-        )  # fmt: skip
-    index = reference.search(
-        query, key, key_mask, query_mask, init_index, seed.to(query.device),
-        patch_size, neighbors, iterations, similarity, padding_mode,
-    )  # fmt: skip
-    return index, reference.score(query, key, index, patch_size, similarity, padding_mode)
+    query: Tensor, key: Tensor, key_mask: Tensor | None, query_mask: Tensor | None, options: SearchOptions
+) -> Matches:
+    """Run :meth:`Backend.search`."""
+    backend = choose_backend(query, options.similarity, options.backend)
+    return BACKENDS[backend].search(query, key, key_mask, query_mask, options)
 
 
-def score(
-    query: Tensor,
-    key: Tensor,
-    index: Tensor,
-    patch_size: Sequence[int],
-    similarity: Similarity,
-    padding_mode: str,
-    backend: str,
-) -> Tensor:
-    """Score of each query's patch with the key patches at ``index``."""
-    if backend == "native":
-        assert isinstance(similarity, str)
-        return native.score(query, key, index, patch_size, similarity, padding_mode)
-    return reference.score(query, key, index, patch_size, similarity, padding_mode)
+def score(query: Tensor, key: Tensor, index: Tensor, options: SearchOptions) -> Tensor:
+    """Run :meth:`Backend.score`."""
+    backend = choose_backend(query, options.similarity, options.backend)
+    return BACKENDS[backend].score(query, key, index, options)
 
 
-def attend(index: Tensor, score: Tensor, value: Tensor, temperature: float, backend: str) -> Tensor:
-    """Softmax over the neighbours, times their values."""
-    run = native.attend if backend == "native" else reference.attend
-    return run(index, score, value, temperature)
+def attend(matches: Matches, value: Tensor, temperature: float, backend: str | None = None) -> Tensor:
+    """Run :meth:`Backend.attend`."""
+    return BACKENDS[choose_backend(value, backend=backend)].attend(matches, value, temperature)
 
 
 def aggregate(
-    index: Tensor, score: Tensor, value: Tensor, patch_size: Sequence[int], temperature: float, backend: str
+    matches: Matches, value: Tensor, sides: Sequence[int], temperature: float, backend: str | None = None
 ) -> Tensor:
-    """The same over the neighbours of all pixels of a patch, shifted back."""
-    run = native.aggregate if backend == "native" else reference.aggregate
-    return run(index, score, value, patch_size, temperature)
+    """Run :meth:`Backend.aggregate`."""
+    return BACKENDS[choose_backend(value, backend=backend)].aggregate(matches, value, sides, temperature)

@@ -1,6 +1,7 @@
-"""What the ops cost, for ``torch.utils.flop_counter.FlopCounterMode``: candidates evaluated times the cost of one.
+"""FLOP formulas of the ops, for ``torch.utils.flop_counter.FlopCounterMode``.
 
-A candidate costs three operations a number for "l2" (difference, square, sum) and two for a product.
+A search costs the number of candidates times the cost of one comparison. Comparing two patches takes three operations
+per element for "l2" (difference, square, sum) and two for "dot" and "cosine" (product, sum).
 """
 
 import math
@@ -10,8 +11,9 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import register_flop_formula
 
-from psal.ops.native import INITS, SIMILARITIES
+from psal.ops.native import INIT_KINDS
 from psal.ops.reference import JUMPS, search_radii
+from psal.options import SIMILARITIES
 
 Shape = Sequence[int]
 
@@ -37,15 +39,15 @@ def _search_flops(
     *_: Any,
     **__: Any,
 ) -> int:
-    """All candidates in full: early exits, repeated candidates and shifted costs make the real number smaller."""
+    """Upper bound: early exits, repeated candidates and incremental costs make the actual number smaller."""
     batch, channels, *sq = query
     sk = key[2:]
     dims, cost = len(sq), _patch_cost(channels, patch_size, similarity)
-    propagated = neighbors * dims + 1  # a sweep: the neighbour's matches along each axis, and one random step
+    propagated = neighbors * dims + 1  # per sweep: the neighbor's k matches along each axis, one random step
     seeding = 0
-    if INITS[init] == "random":
+    if INIT_KINDS[init] == "random":
         candidates = neighbors + iterations * (len(JUMPS) * 2 * dims + len(search_radii(sk)))
-    elif INITS[init] == "tree":  # leaves are looked into at every other pixel
+    elif INIT_KINDS[init] == "tree":  # every other pixel searches leaves: hence // 2 below
         candidates = neighbors + propagated * (1 + iterations)
         seeding = (1 + dims) * LEAF_SIZE * 3 * DESCRIPTOR // 2
     else:
@@ -62,7 +64,7 @@ def _score_flops(
 def _score_backward_flops(
     grad: Shape, query: Shape, key: Shape, index: Shape, score: Shape, patch_size: Sequence[int], *_: Any, **__: Any
 ) -> int:
-    """A product and a sum for every number of each match's two patches."""
+    """One product and one sum per element of the two patches of each match."""
     return math.prod(index) * 2 * 2 * query[1] * math.prod(patch_size)
 
 
@@ -76,7 +78,7 @@ def _attend_backward_flops(
     grad: Shape, index: Shape, score: Shape, value: Shape, out: Shape, log_mass: Shape, patch_size: Sequence[int],
     *_: Any, **__: Any,
 ) -> int:  # fmt: skip
-    """As much for the values' gradient, and as much for the scores'."""
+    """The cost of the forward pass, once for the values' gradient and once for the scores'."""
     return 2 * math.prod(index) * math.prod(patch_size) * 2 * value[1]
 
 

@@ -1,4 +1,4 @@
-"""The CPU kernels of csrc/ as torch ops: loading, fake versions, gradients. Nothing is computed here."""
+"""The CPU kernels of csrc/ as torch ops: loading, schemas' fake implementations and gradients."""
 
 import importlib.util
 from collections.abc import Iterator, Sequence
@@ -7,6 +7,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from psal.matches import Matches
+from psal.options import INITS, PADDING_MODES, SIMILARITIES, SearchOptions
+from psal.seeds import draw_seed
 
 
 def _load() -> None:
@@ -18,66 +22,55 @@ def _load() -> None:
 
 _load()
 
-# The words as the ops take them; csrc/kernels/arguments.h has the same order.
-SIMILARITIES = ("l2", "dot", "cosine")
-INITS = ("random", "tree", "matches")
-PADDING_MODES = ("replicate", "reflect", "zeros")
+# Positions in these tuples and in those of psal.options are the ops' codes, as in csrc/kernels/arguments.h.
+INIT_KINDS = (*INITS, "matches")
 SIMD_PATHS = ("baseline", "x86-64-v3", "x86-64-v4")  # as in csrc/simd/dispatch.h
-_BEST_PATH: int = torch.ops.psal.simd_path()  # before anybody sets another
+_BEST_PATH: int = torch.ops.psal.simd_path()  # read before `simd_path` changes it
 
 
 def search(
-    query: Tensor,
-    key: Tensor,
-    key_mask: Tensor | None,
-    query_mask: Tensor | None,
-    init_index: Tensor | None,
-    seed: Tensor,
-    patch_size: Sequence[int],
-    neighbors: int,
-    iterations: int,
-    similarity: str,
-    init: str,
-    padding_mode: str,
-) -> tuple[Tensor, Tensor]:
-    """Index and score of the k best keys; ``init`` is "tree", "random" or "matches" (from ``init_index``)."""
+    query: Tensor, key: Tensor, key_mask: Tensor | None, query_mask: Tensor | None, options: SearchOptions
+) -> Matches:
+    """Find each query's k best keys; see :class:`psal.ops.Backend`."""
+    assert isinstance(options.similarity, str)
+    start = options.start(default_init="tree")
     index, score = torch.ops.psal.search(
-        query, key, key_mask, query_mask, init_index, seed,
-        patch_size, neighbors, iterations,
-        SIMILARITIES.index(similarity), INITS.index(init), PADDING_MODES.index(padding_mode),
+        query, key, key_mask, query_mask, start.index, draw_seed(options.seed),
+        options.sides(query.ndim - 2), options.neighbors, start.iterations,
+        SIMILARITIES.index(options.similarity), INIT_KINDS.index(start.init), PADDING_MODES.index(options.padding_mode),
     )  # fmt: skip
-    return index, score
+    return Matches(index, score)
 
 
-def score(
-    query: Tensor, key: Tensor, index: Tensor, patch_size: Sequence[int], similarity: str, padding_mode: str
-) -> Tensor:
-    """Score of each query's patch with the key patches at ``index``."""
+def score(query: Tensor, key: Tensor, index: Tensor, options: SearchOptions) -> Tensor:
+    """Score each query's patch against the key patches at ``index``."""
+    assert isinstance(options.similarity, str)
     out: Tensor = torch.ops.psal.score(
-        query, key, index, patch_size, SIMILARITIES.index(similarity), PADDING_MODES.index(padding_mode)
-    )
+        query, key, index, options.sides(query.ndim - 2),
+        SIMILARITIES.index(options.similarity), PADDING_MODES.index(options.padding_mode),
+    )  # fmt: skip
     return out
 
 
-def attend(index: Tensor, score: Tensor, value: Tensor, temperature: float) -> Tensor:
-    """Softmax over the neighbours, times their values."""
-    return aggregate(index, score, value, (1,) * (value.ndim - 2), temperature)
+def attend(matches: Matches, value: Tensor, temperature: float) -> Tensor:
+    """Average the values at each query's matches, weighted by a softmax of the scores."""
+    return aggregate(matches, value, (1,) * (value.ndim - 2), temperature)
 
 
-def aggregate(index: Tensor, score: Tensor, value: Tensor, patch_size: Sequence[int], temperature: float) -> Tensor:
-    """The same over the neighbours of all pixels of a patch, shifted back."""
-    out: Tensor = torch.ops.psal.attend(index, score, value, patch_size, temperature)[0]
+def aggregate(matches: Matches, value: Tensor, sides: Sequence[int], temperature: float) -> Tensor:
+    """Average the values at the matches of all pixels in a patch window, each shifted back to the center."""
+    out: Tensor = torch.ops.psal.attend(matches.index, matches.score, value, sides, temperature)[0]
     return out
 
 
 def simd_paths() -> tuple[str, ...]:
-    """The instruction sets that this machine can run the kernels with, the best one last."""
+    """Return the instruction sets that this machine supports, best last."""
     return SIMD_PATHS[: _BEST_PATH + 1]
 
 
 @contextmanager
 def simd_path(name: str) -> Iterator[None]:
-    """Run the kernels with a lower instruction set than the machine's best, to compare."""
+    """Run the kernels with the given instruction set inside a ``with`` block, for comparisons."""
     before = torch.ops.psal.set_simd_path(SIMD_PATHS.index(name))
     try:
         yield

@@ -1,7 +1,9 @@
-"""The oracle: every op of psal in plain torch, on any device.
+"""The definition of every op of psal, in plain torch, on any device.
 
-The native kernels agree with this file or are wrong. It is also what runs where there is no kernel.
-Shapes: B batch, C channels, k neighbours, N query pixels, M key pixels, *Sq and *Sk their grids.
+The native kernels agree with this file or are wrong. It also runs wherever there is no kernel.
+
+Shapes: B batch, C channels of query and key, Cv channels of the value, k matches per query, m candidates per query,
+N query pixels on the grid *Sq, M key pixels on the grid *Sk, D spatial dimensions, d = C · patch elements of a patch.
 """
 
 import math
@@ -12,241 +14,211 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from psal.checks import check_scores
+from psal.matches import Matches
+from psal.ops import grid
 from psal.ops.random import random_integers
+from psal.options import SearchOptions
+from psal.seeds import draw_seed
 
-Similarity = str | Callable[[Tensor, Tensor], Tensor]
-
-JUMPS = (1, 2, 4, 8)
-NORM_EPSILON = 1e-8  # patches with a smaller norm count as zero for "cosine"
+JUMPS = (1, 2, 4, 8)  # distances of jump flooding, in pixels
+NORM_EPSILON = 1e-8  # "cosine" raises smaller norms of patches to this
 
 
 def search(
-    query: Tensor,
-    key: Tensor,
-    key_mask: Tensor | None,
-    query_mask: Tensor | None,
-    init_index: Tensor | None,
-    seed: Tensor,
-    patch_size: Sequence[int],
-    neighbors: int,
-    iterations: int,
-    similarity: Similarity,
-    padding_mode: str,
-) -> Tensor:
-    """PatchMatch as in the paper: random start, jump flooding, random search in halving windows.
+    query: Tensor, key: Tensor, key_mask: Tensor | None, query_mask: Tensor | None, options: SearchOptions
+) -> Matches:
+    """Find each query's k best keys by PatchMatch as in the paper.
 
-    Returns:
-        index ``(B, k, *Sq)``, best first, all different; −1 where ``query_mask`` is False.
+    k random keys per query, then in each iteration jump flooding, which tries the best match of pixels 1, 2, 4 and 8
+    away shifted back by that distance, and random search around the best match in windows of halving size.
+
+    Raises:
+        ValueError: if ``options.init`` is "tree", which only the native backend has.
     """
-    sq, sk = query.shape[2:], key.shape[2:]
+    start = options.start(default_init="random")
+    if start.init == "tree":
+        raise ValueError("init='tree' needs the native backend, got backend='reference'")
+    with torch.no_grad():
+        index = _search(query, key, key_mask, query_mask, options)  # [B, k, *Sq]
+    return Matches(index, score(query, key, index, options))
+
+
+def _search(
+    query: Tensor, key: Tensor, key_mask: Tensor | None, query_mask: Tensor | None, options: SearchOptions
+) -> Tensor:
+    """Return the index ``(B, k, *Sq)``: best first, all different, −1 where ``query_mask`` is False."""
+    start, neighbors = options.start(default_init="random"), options.neighbors
+    seed = draw_seed(options.seed).to(query.device)  # []
+    batch, sq, sk = query.shape[0], query.shape[2:], key.shape[2:]
+    valid = torch.ones(batch, math.prod(sk), dtype=torch.bool, device=key.device)  # [B, M]
+    if key_mask is not None:
+        valid = key_mask.flatten(1)  # [B, M]
+    active = torch.ones(batch, math.prod(sq), dtype=torch.bool, device=query.device)  # [B, N]
+    if query_mask is not None:
+        active = query_mask.flatten(1)  # [B, N]
+    counter = torch.arange(active.numel(), device=active.device).reshape(active.shape)  # [B, N]
+    coordinates = grid.coordinates_of(sq, query.device)  # D × [N]
 
     def score_of(candidate: Tensor) -> Tensor:  # [B, m, N] -> [B, m, N]
-        shape = (*candidate.shape[:2], *sq)
-        found = score(query, key, candidate.reshape(shape), patch_size, similarity, padding_mode)
-        return found.flatten(2).nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
+        found = score(query, key, candidate.reshape(*candidate.shape[:2], *sq), options)  # [B, m, *Sq]
+        return found.flatten(2).nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)  # NaN ranks last
 
-    with torch.no_grad():
-        batch = query.shape[0]
-        allowed = torch.ones(batch, math.prod(sk), dtype=torch.bool, device=key.device)
-        if key_mask is not None:
-            allowed = key_mask.flatten(1)
-        active = torch.ones(batch, math.prod(sq), dtype=torch.bool, device=query.device)
-        if query_mask is not None:
-            active = query_mask.flatten(1)
-        coordinates = _grid(sq, query.device)  # D tensors of [N]
+    index = _random_keys(valid, active, counter, seed, neighbors)  # [B, k, N]
+    best, order = score_of(index).sort(dim=1, descending=True, stable=True)  # [B, k, N] each
+    index = index.gather(1, order)  # [B, k, N]
 
-        index = _random_start(allowed, active, seed, neighbors)  # [B, k, N]
-        best, order = score_of(index).sort(dim=1, descending=True, stable=True)
-        index = index.gather(1, order)
+    def push(candidate: Tensor, allowed: Tensor) -> None:  # [B, N] each
+        """Insert the candidate where it is allowed, new and better than the worst match."""
+        nonlocal index, best
+        allowed = allowed & ~(index == candidate[:, None]).any(1)  # [B, N]
+        found = score_of(candidate.where(allowed, -1)[:, None])  # [B, 1, N], −∞ where not allowed
+        best, order = torch.cat([best, found], 1).sort(dim=1, descending=True, stable=True)  # [B, k + 1, N] each
+        best, order = best[:, :neighbors], order[:, :neighbors]  # [B, k, N] each
+        index = torch.cat([index, candidate[:, None]], 1).gather(1, order)  # [B, k, N]
 
-        def keep_best(candidate: Tensor, valid: Tensor) -> None:  # both [B, N]
-            """Insert the candidate where it beats the worst neighbour and is not there yet."""
-            nonlocal index, best
-            valid = valid & ~(index == candidate[:, None]).any(1)
-            found = score_of(candidate.where(valid, -1)[:, None])  # [B, 1, N]
-            best, order = torch.cat([best, found], 1).sort(dim=1, descending=True, stable=True)
-            best, order = best[:, :neighbors], order[:, :neighbors]
-            index = torch.cat([index, candidate[:, None]], 1).gather(1, order)
+    if start.index is not None:
+        for candidate in start.index.flatten(2).unbind(1):  # [B, N]
+            in_range = (candidate >= 0) & (candidate < valid.shape[1])  # [B, N]
+            push(candidate, active & in_range & _at(valid, candidate))
 
-        if init_index is not None:
-            for candidate in init_index.flatten(2).unbind(1):
-                inside = active & (candidate >= 0) & (candidate < allowed.shape[1])
-                keep_best(candidate, inside & _lookup(allowed, candidate))
+    for iteration in range(start.iterations):
+        for jump in JUMPS:
+            leader = index[:, 0]  # [B, N], double-buffered: a jump reads the matches from before it
+            for axis, sign in product(range(len(sq)), (-1, 1)):
+                source = list(coordinates)  # D × [N]
+                source[axis] = coordinates[axis] + sign * jump  # [N]
+                exists = grid.inside(source, sq)  # [N]
+                match = leader[:, grid.flatten(grid.clamp(source, sq), sq)]  # [B, N]
+                target = grid.unflatten(match.clamp_min(0), sk)  # D × [B, N]
+                target[axis] = target[axis] - sign * jump  # [B, N]
+                allowed = active & exists & (match >= 0) & grid.inside(target, sk)  # [B, N]
+                candidate = grid.flatten(grid.clamp(target, sk), sk)  # [B, N]
+                push(candidate, allowed & _at(valid, candidate))
+        for draw, radius in enumerate(search_radii(sk)):
+            target = []
+            for axis, center in enumerate(grid.unflatten(index[:, 0].clamp_min(0), sk)):  # [B, N]
+                low = (center - radius).clamp_min(0)  # [B, N]
+                high = (center + radius).clamp_max(sk[axis] - 1)  # [B, N]
+                stream = draw_stream(neighbors, iteration, draw, axis, sk)
+                target.append(low + random_integers(seed, stream, counter, high - low + 1))  # [B, N]
+            candidate = grid.flatten(target, sk)  # [B, N]
+            push(candidate, active & _at(valid, candidate))
+    return index.reshape(batch, neighbors, *sq)  # [B, k, *Sq]
 
-        for iteration in range(iterations):
-            for jump in JUMPS:
-                leader = index[:, 0]  # the state before this jump: neighbours are read from here
-                for axis, sign in product(range(len(sq)), (-1, 1)):
-                    source = list(coordinates)
-                    source[axis] = coordinates[axis] + sign * jump
-                    exists = (source[axis] >= 0) & (source[axis] < sq[axis])  # [N]
-                    source[axis] = source[axis].clamp(0, sq[axis] - 1)
-                    match = leader[:, _flatten(source, sq)]  # [B, N]
-                    target = _unflatten(match.clamp_min(0), sk)
-                    target[axis] = target[axis] - sign * jump
-                    inside = (target[axis] >= 0) & (target[axis] < sk[axis])
-                    target[axis] = target[axis].clamp(0, sk[axis] - 1)
-                    candidate = _flatten(target, sk)
-                    keep_best(candidate, active & exists & (match >= 0) & inside & _lookup(allowed, candidate))
-            for draw, radius in enumerate(search_radii(sk)):
-                centre = _unflatten(index[:, 0].clamp_min(0), sk)
-                target = []
-                for axis, position in enumerate(centre):
-                    low = (position - radius).clamp_min(0)
-                    high = (position + radius).clamp_max(sk[axis] - 1)
-                    stream = draw_stream(neighbors, iteration, draw, axis, sk)
-                    target.append(low + random_integers(seed, stream, _counter(active), high - low + 1))
-                candidate = _flatten(target, sk)
-                keep_best(candidate, active & _lookup(allowed, candidate))
-        return index.reshape(batch, neighbors, *sq)
+
+def _random_keys(valid: Tensor, active: Tensor, counter: Tensor, seed: Tensor, neighbors: int) -> Tensor:
+    """Draw k different valid keys per query, ``(B, k, N)``: one from each of k strata, all rotated by one amount."""
+    count = valid.sum(1, keepdim=True)  # [B, 1]
+    keys = valid.to(torch.int8).argsort(dim=1, descending=True, stable=True)  # [B, M], valid ones first
+    rotation = random_integers(seed, 0, counter, count)  # [B, N]
+    chosen = []
+    for neighbor in range(neighbors):
+        low, high = count * neighbor // neighbors, count * (neighbor + 1) // neighbors  # [B, 1] each
+        position = low + random_integers(seed, neighbor + 1, counter, high - low) + rotation  # [B, N]
+        chosen.append(keys.gather(1, position % count))  # [B, N]
+    return torch.stack(chosen, 1).masked_fill(~active[:, None], -1)  # [B, k, N]
 
 
 def search_radii(sk: Sequence[int]) -> list[int]:
-    """Half-widths of the random search's windows: the whole map, halving down to one pixel."""
+    """Return the half-widths of random search's windows: from the whole key down to one pixel, halving."""
     return [max(sk) >> step for step in range(max(sk).bit_length())]
 
 
 def draw_stream(neighbors: int, iteration: int, draw: int, axis: int, sk: Sequence[int]) -> int:
-    """Number of the random stream of one draw; the first ``k + 1`` streams belong to the start."""
+    """Return the random stream of one draw of random search; streams 0 to k belong to the random keys."""
     return neighbors + 1 + (iteration * len(search_radii(sk)) + draw) * len(sk) + axis
 
 
-def score(
-    query: Tensor,
-    key: Tensor,
-    index: Tensor,
-    patch_size: Sequence[int],
-    similarity: Similarity,
-    padding_mode: str,
-) -> Tensor:
-    """Score of each query's patch with the patches at ``index``; −∞ where the index is −1.
-
-    Returns:
-        ``(B, m, *Sq)`` for an index of that shape.
-    """
+def score(query: Tensor, key: Tensor, index: Tensor, options: SearchOptions) -> Tensor:
+    """Score each query's patch against the key patches at ``index``, ``(B, m, *Sq)`` both; −∞ where it is −1."""
+    sides, similarity = options.sides(query.ndim - 2), options.similarity
     sq, sk = query.shape[2:], key.shape[2:]
-    queries, keys = (pad(x, patch_size, padding_mode) for x in (query, key))
-    padded = keys.shape[2:]
-    target = _unflatten(index.flatten(2).clamp_min(0), sk)  # D tensors of [B, m, N]
+    queries, keys = (grid.pad(x, sides, options.padding_mode) for x in (query, key))  # [B, C, *(S + patch − 1)] each
+    target = grid.unflatten(index.flatten(2).clamp_min(0), sk)  # D × [B, m, N]
 
     def pair(offset: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """The pixel at one offset of each query's patch, and of each of its matches' patches."""
+        """Return the pixel at one offset of every query patch, and of every candidate's patch."""
         window = tuple(slice(o, o + s) for o, s in zip(offset, sq, strict=True))
         q = queries[:, :, *window].flatten(2)[:, :, None]  # [B, C, 1, N]
-        at = _flatten([t + o for t, o in zip(target, offset, strict=True)], padded)
-        return q, _gather(keys.flatten(2), at)  # [B, C, m, N]
+        padded_index = grid.flatten([t + o for t, o in zip(target, offset, strict=True)], keys.shape[2:])  # [B, m, N]
+        return q, grid.gather(keys.flatten(2), padded_index)  # [B, C, m, N]
 
     def distance(*offset: int) -> Tensor:
-        q, k = pair(offset)
-        return -(q - k).square().sum(1)
+        q, k = pair(offset)  # [B, C, 1, N], [B, C, m, N]
+        return -(q - k).square().sum(1)  # [B, m, N]
 
     def products(*offset: int) -> Tensor:
-        q, k = pair(offset)
-        return torch.stack([(q * k).sum(1), (q * q).sum(1).expand_as(k[:, 0]), (k * k).sum(1)])
+        q, k = pair(offset)  # [B, C, 1, N], [B, C, m, N]
+        return torch.stack([(q * k).sum(1), (q * q).sum(1).expand_as(k[:, 0]), (k * k).sum(1)])  # [3, B, m, N]
 
-    offsets = list(product(*(range(p) for p in patch_size)))
+    offsets = list(product(*(range(side) for side in sides)))
     if similarity == "l2":
-        found = _sum_over(distance, offsets)
+        found = _sum_over(distance, offsets)  # [B, m, N]
     elif similarity == "dot":
-        found = _sum_over(products, offsets)[0]
+        found = _sum_over(products, offsets)[0]  # [B, m, N]
     elif similarity == "cosine":
-        dot, qq, kk = _sum_over(products, offsets)
-        found = dot * qq.clamp_min(NORM_EPSILON**2).rsqrt() * kk.clamp_min(NORM_EPSILON**2).rsqrt()
+        dot, qq, kk = _sum_over(products, offsets)  # [B, m, N] each
+        found = dot * qq.clamp_min(NORM_EPSILON**2).rsqrt() * kk.clamp_min(NORM_EPSILON**2).rsqrt()  # [B, m, N]
     else:
         assert callable(similarity)
         patches = [pair(offset) for offset in offsets]
         q = torch.cat([q for q, _ in patches], 1).movedim(1, -1)  # [B, 1, N, d]
         k = torch.cat([k for _, k in patches], 1).movedim(1, -1)  # [B, m, N, d]
-        found = similarity(q.expand_as(k), k)
-    return found.masked_fill(index.flatten(2) < 0, -math.inf).reshape(index.shape)
+        found = check_scores(similarity(q.expand_as(k), k), k)  # [B, m, N]
+    return found.masked_fill(index.flatten(2) < 0, -math.inf).reshape(index.shape)  # [B, m, *Sq]
 
 
-def attend(index: Tensor, score: Tensor, value: Tensor, temperature: float) -> Tensor:
-    """Softmax over the k neighbours, times their values."""
-    absent = index.flatten(2) < 0  # [B, k, N]
-    weight = (score.flatten(2).masked_fill(absent, 0) / temperature).softmax(1).masked_fill(absent, 0)
-    values = _gather(value.flatten(2), index.flatten(2).clamp_min(0)).masked_fill(absent[:, None], 0)  # [B, Cv, k, N]
-    return (weight[:, None] * values).sum(2).reshape(*value.shape[:2], *index.shape[2:])
+def attend(matches: Matches, value: Tensor, temperature: float) -> Tensor:
+    """Average the values at each query's k matches, weighted by a softmax of score / temperature."""
+    index, score = (x.flatten(2) for x in matches)  # [B, k, N] each
+    absent = index < 0  # [B, k, N]
+    weight = (score.masked_fill(absent, 0) / temperature).softmax(1).masked_fill(absent, 0)  # [B, k, N]
+    values = grid.gather(value.flatten(2), index.clamp_min(0)).masked_fill(absent[:, None], 0)  # [B, Cv, k, N]
+    return (weight[:, None] * values).sum(2).reshape(*value.shape[:2], *matches.index.shape[2:])  # [B, Cv, *Sq]
 
 
-def aggregate(index: Tensor, score: Tensor, value: Tensor, patch_size: Sequence[int], temperature: float) -> Tensor:
-    """Softmax over the k neighbours of every pixel in the patch window, shifted back."""
-    sq, sk = index.shape[2:], value.shape[2:]
-    grid = _grid(sq, index.device)
+def aggregate(matches: Matches, value: Tensor, sides: Sequence[int], temperature: float) -> Tensor:
+    """Average the values that the whole patch window around each pixel i matched, shifted back to i.
+
+    These are the values at ψ(i + δ) − δ for every offset δ of the window and every one of the k matches ψ of i + δ,
+    weighted by one softmax of score / temperature over all of them. Positions outside the key's grid drop out.
+    """
+    index, score = (x.flatten(2) for x in matches)  # [B, k, N] each
+    sq, sk = matches.index.shape[2:], value.shape[2:]
+    coordinates = grid.coordinates_of(sq, index.device)  # D × [N]
 
     def neighbor(*offset: int) -> tuple[Tensor, Tensor]:
-        """Flat position ψ(i + δ) − δ, and the logit of it, −∞ where there is none."""
-        source = [g + o for g, o in zip(grid, offset, strict=True)]
-        exists = _inside(source, sq)  # [N]
-        at = _flatten([s.clamp(0, size - 1) for s, size in zip(source, sq, strict=True)], sq)
-        match = index.flatten(2)[:, :, at]  # [B, k, N]
-        target = [t - o for t, o in zip(_unflatten(match.clamp_min(0), sk), offset, strict=True)]
-        exists = exists & (match >= 0) & _inside(target, sk)
-        logit = (score.flatten(2)[:, :, at] / temperature).masked_fill(~exists, -math.inf)
-        return _flatten([t.clamp(0, size - 1) for t, size in zip(target, sk, strict=True)], sk), logit
+        """Return the flat index ψ(i + δ) − δ for all i, and its logit: −∞ where there is no such key."""
+        source = [c + o for c, o in zip(coordinates, offset, strict=True)]  # D × [N], i + δ
+        at_source = grid.flatten(grid.clamp(source, sq), sq)  # [N]
+        match = index[:, :, at_source]  # [B, k, N], ψ(i + δ)
+        target = [t - o for t, o in zip(grid.unflatten(match.clamp_min(0), sk), offset, strict=True)]  # D × [B, k, N]
+        exists = grid.inside(source, sq) & (match >= 0) & grid.inside(target, sk)  # [B, k, N]
+        logit = (score[:, :, at_source] / temperature).masked_fill(~exists, -math.inf)  # [B, k, N]
+        return grid.flatten(grid.clamp(target, sk), sk), logit  # [B, k, N] each
 
-    offsets = list(product(*(range(-(p // 2), p // 2 + 1) for p in patch_size)))
-    with torch.no_grad():
+    offsets = list(product(*(range(-(side // 2), side // 2 + 1) for side in sides)))
+    with torch.no_grad():  # the largest logit, subtracted from all so that no exponential overflows
         top = torch.full((index.shape[0], 1, math.prod(sq)), -math.inf, dtype=score.dtype, device=score.device)
         for offset in offsets:
-            top = torch.maximum(top, neighbor(*offset)[1].amax(1, keepdim=True))
-        top = top.masked_fill(top == -math.inf, 0)
+            top = torch.maximum(top, neighbor(*offset)[1].amax(1, keepdim=True))  # [B, 1, N]
+        top = top.masked_fill(top == -math.inf, 0)  # [B, 1, N]
 
     def term(*offset: int) -> Tensor:
-        at, logit = neighbor(*offset)
+        target, logit = neighbor(*offset)  # [B, k, N] each
         weight = (logit - top).exp()[:, None]  # [B, 1, k, N]
-        values = _gather(value.flatten(2), at).masked_fill((logit == -math.inf)[:, None], 0)  # 0 · NaN is NaN
-        weighted = (weight * values).sum(2)
-        return torch.cat([weighted, weight.sum(2)], 1)  # [B, Cv + 1, N]
+        values = grid.gather(value.flatten(2), target)  # [B, Cv, k, N]
+        values = values.masked_fill((logit == -math.inf)[:, None], 0)  # [B, Cv, k, N], because 0 · NaN is NaN
+        return torch.cat([(weight * values).sum(2), weight.sum(2)], 1)  # [B, Cv + 1, N]
 
-    total = _sum_over(term, offsets)
-    mass = total[:, -1:]
-    out = total[:, :-1] / mass.where(mass > 0, 1)
-    return out.reshape(*value.shape[:2], *sq)
-
-
-def pad(x: Tensor, patch_size: Sequence[int], padding_mode: str) -> Tensor:
-    """Continue a map by half a patch on every side."""
-    for axis, side in enumerate(patch_size, start=2):
-        at = padding_source(x.shape[axis], side // 2, padding_mode, x.device)
-        x = x.index_select(axis, at.clamp_min(0))
-        x = x.masked_fill((at < 0).reshape(-1, *[1] * (x.ndim - 1 - axis)), 0)
-    return x
-
-
-def padding_source(size: int, border: int, padding_mode: str, device: torch.device) -> Tensor:
-    """Which pixel each position of a padded axis continues; −1 for a zero."""
-    at = torch.arange(-border, size + border, device=device)
-    if padding_mode == "replicate":
-        return at.clamp(0, size - 1)
-    if padding_mode == "reflect":
-        period = max(2 * (size - 1), 1)
-        at = at.remainder(period)
-        return torch.minimum(at, period - at).clamp_max(size - 1)
-    return at.masked_fill((at < 0) | (at >= size), -1)
-
-
-def _random_start(allowed: Tensor, active: Tensor, seed: Tensor, neighbors: int) -> Tensor:
-    """k different allowed keys a query: one of each of k strata of the allowed ones, rotated at random."""
-    counter = _counter(active)  # [B, N]
-    count = allowed.sum(1, keepdim=True)  # [B, 1]
-    position = allowed.to(torch.int8).argsort(dim=1, descending=True, stable=True)  # allowed first
-    rotation = random_integers(seed, 0, counter, count)
-    chosen = []
-    for neighbor in range(neighbors):
-        low, high = count * neighbor // neighbors, count * (neighbor + 1) // neighbors
-        at = low + random_integers(seed, neighbor + 1, counter, high - low) + rotation
-        chosen.append(position.gather(1, at % count))
-    return torch.stack(chosen, 1).masked_fill(~active[:, None], -1)
-
-
-def _counter(active: Tensor) -> Tensor:
-    """A number for every query of the batch, which the random numbers count on."""
-    return torch.arange(active.numel(), device=active.device).reshape(active.shape)
+    total = _sum_over(term, offsets)  # [B, Cv + 1, N]
+    mass = total[:, -1:]  # [B, 1, N], the softmax's denominator
+    return (total[:, :-1] / mass.where(mass > 0, 1)).reshape(*value.shape[:2], *sq)  # [B, Cv, *Sq]
 
 
 def _sum_over(term: Callable[..., Tensor], offsets: list[tuple[int, ...]]) -> Tensor:
-    """Sum of ``term`` over the patch; each term is computed again in backward rather than kept."""
+    """Sum ``term(*offset)`` over the patch. Backward recomputes each term, so memory does not grow with the patch."""
     recompute = torch.is_grad_enabled()
     total: Tensor | None = None
     for offset in offsets:
@@ -256,38 +228,6 @@ def _sum_over(term: Callable[..., Tensor], offsets: list[tuple[int, ...]]) -> Te
     return total
 
 
-def _gather(x: Tensor, at: Tensor) -> Tensor:
-    """``(B, C, M)`` at positions ``(B, m, N)`` -> ``(B, C, m, N)``."""
-    flat = at.flatten(1)[:, None].expand(-1, x.shape[1], -1)
-    return x.gather(2, flat).reshape(*x.shape[:2], *at.shape[1:])
-
-
-def _lookup(flags: Tensor, at: Tensor) -> Tensor:
-    """``(B, M)`` at positions ``(B, N)``, which may lie outside."""
-    return flags.gather(1, at.clamp(0, flags.shape[1] - 1))
-
-
-def _grid(shape: Sequence[int], device: torch.device) -> list[Tensor]:
-    return _unflatten(torch.arange(math.prod(shape), device=device), shape)
-
-
-def _unflatten(flat: Tensor, shape: Sequence[int]) -> list[Tensor]:
-    coordinates = []
-    for size in reversed(shape):
-        coordinates.append(flat % size)
-        flat = flat // size
-    return coordinates[::-1]
-
-
-def _flatten(coordinates: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
-    flat = torch.zeros_like(coordinates[0])
-    for coordinate, size in zip(coordinates, shape, strict=True):
-        flat = flat * size + coordinate
-    return flat
-
-
-def _inside(coordinates: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
-    inside = torch.ones_like(coordinates[0], dtype=torch.bool)
-    for coordinate, size in zip(coordinates, shape, strict=True):
-        inside = inside & (coordinate >= 0) & (coordinate < size)
-    return inside
+def _at(flags: Tensor, index: Tensor) -> Tensor:
+    """Read flags ``(B, M)`` at flat indices ``(B, N)``, clamped to the grid: ``(B, N)``."""
+    return flags.gather(1, index.clamp(0, flags.shape[1] - 1))

@@ -1,1 +1,1 @@
-"""Training of networks: one loop for all tasks, and a small file for each task."""
+"""Training: one loop for all tasks, one small file per task."""

@@ -1,4 +1,4 @@
-"""Guided colorization: the colours of a grey frame from another frame of its video."""
+"""Guided colorization: color a gray frame from another frame of its video."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -12,23 +12,23 @@ from psal.data import davis
 from psal.luminance import luminance
 from psal.models.weights import PATCH_SIZE, build_colorizer
 
-DISTANCES = (1, 3, 5, 10)  # frames between a test picture and its references, before and after
-LOOK_DISTANCES = (5, 3, 1)  # frames between a picture that is looked at and its reference: the first that there are
-LOOK_ROWS = 2
+DISTANCES = (1, 3, 5, 10)  # frames between a test frame and its references, before and after it
+PREVIEW_DISTANCES = (5, 3, 1)  # frames between a previewed frame and its reference; the first that exist are used
+PREVIEW_ROWS = 2
 
 
 class ColorizeTask:
     """The paper's network on random pairs of frames of DAVIS.
 
     Args:
-        data: DAVIS's folder.
+        data: folder of the DAVIS data set.
         attention: name for :func:`psal.models.attentions.build_attention`.
-        size: side of the pictures.
-        seed: of the pairs.
+        size: side of the square training images, in pixels.
+        seed: seed of the random pairs.
 
     Raises:
-        psal.data.davis.MissingDataError: if the folder is not DAVIS's.
-        ValueError: if there is no such attention.
+        psal.data.davis.MissingDataError: if the folder is not a DAVIS data set.
+        ValueError: if the attention is unknown.
     """
 
     name = "colorize"
@@ -36,7 +36,7 @@ class ColorizeTask:
     def __init__(self, data: Path, attention: str, size: int, seed: int) -> None:
         self._attention = attention
         self._pairs = davis.TrainingPairs(data, "train", size, seed)
-        self._looked_at, self._broken = _to_look_at(data, size)
+        self._previewed, self._broken = _preview_pairs(data, size)
         self.settings: dict[str, Any] = {
             "attention": attention, "size": size, "patch_size": PATCH_SIZE, "frames": self._pairs.fingerprint
         }  # fmt: skip
@@ -49,16 +49,16 @@ class ColorizeTask:
 
     def loss(self, model: nn.Module, example: Sequence[Tensor]) -> Tensor:
         frame, reference = example
-        return inner_error(model(grey_of(frame), reference), frame)
+        return inner_error(model(gray_of(frame), reference), frame)
 
     def look(self, model: nn.Module) -> Image.Image | None:
-        if not self._looked_at:
+        if not self._previewed:
             return None
         rows, weight = [], next(model.parameters())
-        for frame, reference in self._looked_at:
-            grey = grey_of(frame)
-            colored = model(grey.to(weight), reference.to(weight))
-            rows.append(torch.cat([grey.expand_as(frame), reference, colored.float().cpu(), frame], 3))
+        for frame, reference in self._previewed:
+            gray = gray_of(frame)
+            colored = model(gray.to(weight), reference.to(weight))
+            rows.append(torch.cat([gray.expand_as(frame), reference, colored.float().cpu(), frame], 3))
         pixels = torch.cat(rows, 2)[0].clamp(0, 1).mul(255).round().byte().permute(1, 2, 0)
         return Image.fromarray(pixels.numpy())
 
@@ -66,13 +66,13 @@ class ColorizeTask:
         return [*self._broken, *self._pairs.broken.values()]
 
 
-def grey_of(picture: Tensor) -> Tensor:
-    """Luma ``(B, 1, H, W)`` of RGB ``(B, 3, H, W)``."""
-    return torch.stack([luminance(x) for x in picture])
+def gray_of(image: Tensor) -> Tensor:
+    """Return the luma ``(B, 1, H, W)`` of RGB ``(B, 3, H, W)``."""
+    return torch.stack([luminance(x) for x in image])
 
 
 def inner_error(colored: Tensor, frame: Tensor) -> Tensor:
-    """Mean square error of the pixels a patch away from the border."""
+    """Return the mean squared error of all pixels that are a patch away from the border."""
     inner = slice(PATCH_SIZE, -PATCH_SIZE)
     return (colored[..., inner, inner] - frame[..., inner, inner]).square().mean()
 
@@ -81,12 +81,12 @@ def _load(pair: davis.Pair, size: int) -> tuple[Tensor, Tensor]:
     return davis.load_square(pair.frame, size)[None], davis.load_square(pair.reference, size)[None]
 
 
-def _to_look_at(data: Path, size: int) -> tuple[list[tuple[Tensor, Tensor]], list[str]]:
-    """Pairs of the val split, as far as they can be read, and what is wrong with the others."""
+def _preview_pairs(data: Path, size: int) -> tuple[list[tuple[Tensor, Tensor]], list[str]]:
+    """Load the first readable pairs of the val split; also return an error message for each unreadable file."""
     found: list[tuple[Tensor, Tensor]] = []
     broken: dict[str, None] = {}
-    for _, pair in davis.distant_pairs(data, "val", LOOK_DISTANCES):
-        if len(found) == LOOK_ROWS:
+    for _, pair in davis.distant_pairs(data, "val", PREVIEW_DISTANCES):
+        if len(found) == PREVIEW_ROWS:
             break
         try:
             found.append(_load(pair, size))
@@ -96,17 +96,17 @@ def _to_look_at(data: Path, size: int) -> tuple[list[tuple[Tensor, Tensor]], lis
 
 
 def errors_on_val(network: Callable[[Tensor, Tensor], Tensor], data: Path, size: int) -> dict[int, list[float]]:
-    """Errors on the middle frames of the val split, by the distances of references that there are.
+    """Return the errors on the middle frames of the val split, by the distance of the reference in frames.
 
     Raises:
-        psal.data.davis.MissingDataError: if the folder is not DAVIS's.
+        psal.data.davis.MissingDataError: if the folder is not a DAVIS data set.
     """
     errors: dict[int, list[float]] = {distance: [] for distance in DISTANCES}
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         for distance, pair in davis.distant_pairs(data, "val", DISTANCES):
             frame, reference = _load(pair, size)
-            errors[distance].append(inner_error(network(grey_of(frame), reference), frame).item())
+            errors[distance].append(inner_error(network(gray_of(frame), reference), frame).item())
     if not any(errors.values()):
-        raise davis.MissingDataError(f"{data} has no sequence of two frames or more in its val split")
+        raise davis.MissingDataError(f"{data} has no sequence with two or more frames in its val split")
     return {distance: found for distance, found in errors.items() if found}

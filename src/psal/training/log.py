@@ -1,4 +1,4 @@
-"""A run's losses: as CSV, and for TensorBoard where it is installed."""
+"""Log of a run's losses: as CSV, and for TensorBoard if that is installed."""
 
 import csv
 import io
@@ -9,15 +9,16 @@ from typing import Any
 from psal.io.atomic import write_atomically
 
 FILE = "log.csv"
-HEAD = ["step", "loss", "seconds"]
+HEADER = ["step", "loss", "seconds"]
 
 
 class Log:
     """Rows of step, mean loss since the last row, and seconds of training so far.
 
     Args:
-        folder: of the run.
-        step: from which the run goes on; later rows, of a run that was killed after its checkpoint, are dropped.
+        folder: folder of the run.
+        step: step from which the run resumes; rows after it, logged between the checkpoint and the interruption, are
+            dropped.
     """
 
     def __init__(self, folder: Path, step: int) -> None:
@@ -26,7 +27,7 @@ class Log:
         self._board = _board(folder, step)
 
     def add(self, step: int, loss: float, seconds: float) -> None:
-        """A row after ``step`` steps."""
+        """Append a row after ``step`` steps."""
         with self._path.open("a", newline="") as file:
             csv.writer(file).writerow([step, f"{loss:.6g}", f"{seconds:.1f}"])
         if self._board is not None:
@@ -43,13 +44,13 @@ class Log:
     def _drop_from(self, step: int) -> None:
         rows = list(csv.reader(self._path.read_text().splitlines()))[1:] if self._path.exists() and step else []
         buffer = io.StringIO()
-        csv.writer(buffer).writerows([HEAD, *(row for row in rows if _is_whole(row) and int(row[0]) <= step)])
+        csv.writer(buffer).writerows([HEADER, *(row for row in rows if _is_whole(row) and int(row[0]) <= step)])
         write_atomically(self._path, buffer.getvalue().encode())
 
 
 def _is_whole(row: list[str]) -> bool:
-    """Not the torn last row of a run that was killed."""
-    return len(row) == len(HEAD) and row[0].isdigit()
+    """Return False for the last row of an interrupted run if it was cut off."""
+    return len(row) == len(HEADER) and row[0].isdigit()
 
 
 def _board(folder: Path, step: int) -> Any:
@@ -57,4 +58,4 @@ def _board(folder: Path, step: int) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)  # the first of those that are made anew
+    return SummaryWriter(str(folder / "tensorboard"), purge_step=step + 1)  # drops steps that are repeated

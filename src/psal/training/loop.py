@@ -1,4 +1,4 @@
-"""The training loop of all tasks: averaged weights, checkpoints, several processes, the same bits after a stop."""
+"""The training loop of all tasks: averaged weights, checkpoints, bit-exact resuming, distributed processes."""
 
 import math
 import time
@@ -18,30 +18,30 @@ from psal.errors import UsageError
 from psal.io.atomic import check_folder_is_writable, write_atomically
 from psal.training import checkpoint
 from psal.training.log import Log
-from psal.training.processes import check_agreement, mean_over_processes, processes, together
+from psal.training.processes import check_agreement, mean_over_processes, merge_lines, processes
 from psal.training.task import Task
 
 WEIGHTS = "model.safetensors"
-MAY_CHANGE = ("iterations", "checkpoint_every", "log_every", "look_every")  # between a run and its continuation
+MAY_CHANGE = ("iterations", "checkpoint_every", "log_every", "look_every")  # when a run is resumed
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a task is trained.
+    """Hyperparameters of a training run.
 
     Attributes:
-        iterations: steps in all.
-        batch: examples a step and process.
-        learning_rate: of Adam.
-        average: steps over which the weights that are written are averaged, exponentially: with small batches those of
-            the last step alone are noisy.
-        seed: of the weights, the examples and the searches.
-        precision: of Fabric, as "32-true" or "bf16-mixed".
+        iterations: total number of steps.
+        batch: examples per step and process.
+        learning_rate: learning rate of Adam.
+        average: time constant, in steps, of the exponential moving average of the weights that is written at the end;
+            with small batches the weights of a single step are noisy.
+        seed: seed of the initial weights, the examples and the searches.
+        precision: a precision of Fabric, such as "32-true" or "bf16-mixed".
         device: "cpu" or "cuda".
-        checkpoint_every, log_every, look_every: steps between checkpoints, rows of the log, and pictures.
+        checkpoint_every, log_every, look_every: steps between checkpoints, log rows and preview images.
 
     Raises:
-        UsageError: if the learning rate is not above 0, or not finite.
+        UsageError: if the learning rate is not positive and finite.
     """
 
     iterations: int
@@ -57,45 +57,46 @@ class Settings:
 
     def __post_init__(self) -> None:
         if not 0 < self.learning_rate < math.inf:
-            raise UsageError(f"the learning rate must be above 0 and finite, got {self.learning_rate}")
+            raise UsageError(f"the learning rate must be positive and finite, got {self.learning_rate}")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a run.
+    """Outcome of a training run.
 
     Attributes:
-        resumed_from, steps: done before it, and by now.
-        loss: the last that was logged.
-        seconds_a_step: mean time of a step in this run; not a number if it had none.
-        complaints: a line for each file that could not be used.
+        resumed_from: steps that had been done before this run.
+        steps: steps done in total.
+        loss: the loss logged last.
+        seconds_per_step: mean time of a step in this run; NaN if it had none.
+        complaints: a line for each file that could not be read.
     """
 
     resumed_from: int
     steps: int
     loss: float
-    seconds_a_step: float
+    seconds_per_step: float
     complaints: list[str]
 
 
 def train(
     task: Task, settings: Settings, out: Path, progress: Callable[[int, float], None] = lambda step, loss: None
 ) -> Outcome:
-    """Train a task, or go on where a run in the folder ``out`` stopped: on a CPU with the same bits.
+    """Train a task, or resume the run in the folder ``out``. On a CPU an interrupted run ends with the same bits.
 
-    Step s of process r of w takes the examples (s · w + r) · batch and following, one after the other, each with random
-    numbers from a seed made of the run's seed and the example's number. So nothing of a generator's state has to be
-    kept, and a step does not depend on how its examples are spread over processes.
+    Step s of process r of w takes the ``batch`` examples from number (s · w + r) · batch on, one after the other. Each
+    seeds torch's generator from the run's seed and its own number. So checkpoints need no generator state, and a step
+    does not depend on how its examples are distributed over processes.
 
     Args:
-        task: what is trained.
-        settings: how.
-        out: folder of the run: checkpoint.pt, log.csv, tensorboard/, look_*.png, and in the end model.safetensors.
-        progress: called with the step and the loss.
+        task: the task.
+        settings: its hyperparameters.
+        out: folder of the run: checkpoint.pt, log.csv, tensorboard/, look_*.png, and at the end model.safetensors.
+        progress: called with the number of steps done and the loss.
 
     Raises:
-        UsageError: if the folder holds a run with other settings or more steps, or if the loss or its gradient is not a
-            number any more.
+        UsageError: if the folder holds a run with other settings or more steps, or if the loss or its gradient becomes
+            NaN or infinite.
     """
     with processes(settings.device, settings.precision) as fabric:
         return _train(fabric, task, settings, out, progress)
@@ -109,33 +110,34 @@ def _train(
     fabric.barrier()
     described = {"task": task.name, **task.settings, **asdict(settings), "processes": fabric.world_size}
     check_agreement(fabric, described)
-    state = fabric.broadcast(checkpoint.load(out) if fabric.is_global_zero else None)  # other machines may not see it
-    _check_same(out, state, described)
+    # Other machines may not see the folder.
+    state = fabric.broadcast(checkpoint.load(out) if fabric.is_global_zero else None)
+    _check_resumable(out, state, described)
 
     torch.manual_seed(settings.seed)
     network = task.build()
     model, optimizer = fabric.setup(network, torch.optim.Adam(network.parameters(), lr=settings.learning_rate))
     average = AveragedModel(network, multi_avg_fn=_averaging(settings.average))
-    if state is not None:  # after the setup, which brings all to the precision
+    if state is not None:  # after setup, which converts the weights to the precision
         network.load_state_dict(state["model"])
         optimizer.load_state_dict(state["optimizer"])
         average.load_state_dict(state["average"])
     start = state["step"] if state else 0
-    spent, since_row = (state["seconds"], state["since_row"]) if state else (0.0, [])
+    seconds_before, since_row = (state["seconds"], state["since_row"]) if state else (0.0, [])
     loss_shown = state["loss"] if state else math.nan
     complaints = state["complaints"] if state else []
-    begun = time.perf_counter() - spent
+    started = time.perf_counter() - seconds_before
 
-    def keep(step: int) -> None:
+    def save_checkpoint(step: int) -> None:
         nonlocal complaints
-        complaints = together(fabric, complaints + task.complaints())
+        complaints = merge_lines(fabric, complaints + task.complaints())
         if fabric.is_global_zero:
             checkpoint.save(
                 out,
                 {
                     "step": step, "settings": described, "model": network.state_dict(),
                     "average": average.state_dict(), "optimizer": optimizer.state_dict(),
-                    "seconds": time.perf_counter() - begun, "since_row": since_row, "loss": loss_shown,
+                    "seconds": time.perf_counter() - started, "since_row": since_row, "loss": loss_shown,
                     "complaints": complaints,
                 },
             )  # fmt: skip
@@ -147,9 +149,9 @@ def _train(
             done = step + 1
             if done % settings.log_every == 0 or done == settings.iterations:
                 loss_shown, since_row = _mean(since_row, loss_shown), []
-                log.add(done, loss_shown, time.perf_counter() - begun)
+                log.add(done, loss_shown, time.perf_counter() - started)
             if done % settings.checkpoint_every == 0 or done == settings.iterations:
-                keep(done)
+                save_checkpoint(done)
             if done % settings.look_every == 0 or done == settings.iterations:
                 _look(fabric, task, average.module, out, done)
             progress(done, _mean(since_row, loss_shown))
@@ -157,12 +159,12 @@ def _train(
         weights = {name: x.contiguous() for name, x in average.module.state_dict().items()}
         write_atomically(out / WEIGHTS, save_weights(weights, {name: str(value) for name, value in described.items()}))
     done = settings.iterations
-    seconds = (time.perf_counter() - begun - spent) / (done - start) if done > start else math.nan
+    seconds = (time.perf_counter() - started - seconds_before) / (done - start) if done > start else math.nan
     return Outcome(start, done, _mean(since_row, loss_shown), seconds, complaints)
 
 
 def _step(fabric: Fabric, task: Task, model: nn.Module, optimizer: Any, settings: Settings, step: int) -> float:
-    """One step of all processes; returns the mean loss of their examples."""
+    """Take one step in all processes; return the mean loss of their examples."""
     first = (step * fabric.world_size + fabric.global_rank) * settings.batch
     numbers = range(first, first + settings.batch)
     optimizer.zero_grad()
@@ -175,10 +177,10 @@ def _step(fabric: Fabric, task: Task, model: nn.Module, optimizer: Any, settings
             fabric.backward(loss / settings.batch)
         total += loss.item()
     mean = mean_over_processes(fabric, total / settings.batch)
-    slope = torch.nn.utils.get_total_norm(x.grad for x in model.parameters() if x.grad is not None).item()
-    if not (math.isfinite(mean) and math.isfinite(slope)):
+    gradient_norm = torch.nn.utils.get_total_norm(x.grad for x in model.parameters() if x.grad is not None).item()
+    if not (math.isfinite(mean) and math.isfinite(gradient_norm)):
         raise UsageError(
-            f"the loss is {mean} and the norm of its gradient {slope} in step {step + 1}: "
+            f"the loss is {mean} and the norm of its gradient {gradient_norm} in step {step + 1}: "
             f"start in another folder, with a lower learning rate than {settings.learning_rate}"
         )
     optimizer.step()
@@ -186,7 +188,7 @@ def _step(fabric: Fabric, task: Task, model: nn.Module, optimizer: Any, settings
 
 
 def _averaging(steps: int) -> Callable[[Any, Any, Tensor | int], None]:
-    """The plain mean of the first so many steps, then one that forgets: for :class:`AveragedModel`."""
+    """Return :class:`AveragedModel`'s update: the mean of the first ``steps`` steps, then a moving average."""
 
     @torch.no_grad()
     def update(averaged: Any, current: Any, count: Tensor | int) -> None:
@@ -214,21 +216,21 @@ def _look(fabric: Fabric, task: Task, network: nn.Module, out: Path, step: int) 
     write_atomically(out / f"look_{step:06d}.png", buffer.getvalue())
 
 
-def _check_same(out: Path, state: dict[str, Any] | None, described: dict[str, Any]) -> None:
+def _check_resumable(out: Path, state: dict[str, Any] | None, described: dict[str, Any]) -> None:
     if state is None:
         return
     before = state["settings"]
     differ = [name for name in described if name not in MAY_CHANGE and before.get(name) != described[name]]
     if differ:
         listed = ", ".join(f"{name} {before.get(name)}, not {described[name]}" for name in differ)
-        raise UsageError(f"{out} holds a run with {listed}: choose another folder, or the same settings to go on")
+        raise UsageError(f"{out} holds a run with {listed}: choose another folder, or resume with the same settings")
     if state["step"] > described["iterations"]:
         more = f"{state['step']} steps, more than {described['iterations']}"
         raise UsageError(f"{out} holds a run of {more}: choose another folder, or more iterations")
 
 
 class _Silent:
-    """The log of a process that is not the first."""
+    """The log of processes other than the first."""
 
     def add(self, step: int, loss: float, seconds: float) -> None:
         pass

@@ -1,4 +1,4 @@
-"""What the training loop asks of a task."""
+"""The interface between the training loop and a task."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -8,22 +8,22 @@ from torch import Tensor, nn
 
 
 class Task(Protocol):
-    """A network, its examples by number, and its loss. Everything about it is in ``settings``."""
+    """A network, its training examples and its loss. ``settings`` identifies all of it when a run is resumed."""
 
     name: str
     settings: dict[str, Any]
 
     def build(self) -> nn.Module:
-        """The network, new."""
+        """Build the untrained network."""
 
     def example(self, number: int) -> Sequence[Tensor]:
-        """Tensors ``(1, …)``; the same number gives the same ones."""
+        """Return the tensors ``(1, …)`` of an example; the same number always gives the same ones."""
 
     def loss(self, model: nn.Module, example: Sequence[Tensor]) -> Tensor:
-        """What is made small."""
+        """Return the loss of an example, a 0-d tensor."""
 
     def look(self, model: nn.Module) -> Image.Image | None:
-        """What the network does at present, as a picture; None if there is nothing to look at."""
+        """Render a preview of what the network does; None if there is nothing to show."""
 
     def complaints(self) -> list[str]:
-        """A line for each file that could not be used."""
+        """Return a line for each file that could not be read."""

@@ -1,0 +1,85 @@
+"""Pyramid of an image with a hole, in which unknown pixels never bleed into known ones."""
+
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from scipy import ndimage
+from torch import Tensor
+
+from psal.editing.resizing import halve
+
+TEXTURE_WEIGHT = 4.0  # of the texture channel relative to color
+TEXTURE_WINDOW = 5  # pixels of each level, so the window grows with the level
+STRIP_ROWS = 256  # rows halved at a time, which bounds the memory of large images
+MIN_KNOWN_FRACTION = 0.5  # of the pixels that a coarse pixel covers, for it to be known
+
+
+class Level(NamedTuple):
+    """One size of the image. Values in the hole are meaningless."""
+
+    color: Tensor  # [C, H, W]
+    roughness: Tensor | None  # [1, H, W]; None at the finest level, where it is computed when needed
+    known: Tensor  # bool [H, W]
+
+    def features(self, rows: slice, columns: slice) -> Tensor:
+        """Color and local texture strength of a region, ``[C + 1, h, w]``: the channels that patches are compared by.
+
+        Texture separates a rough surface from a smooth one of the same mean color.
+        """
+        color, known = self.color[:, rows, columns], self.known[rows, columns]
+        rough = roughness(color, known) if self.roughness is None else self.roughness[:, rows, columns]
+        weight = known[None].float()
+        texture = _window_sum(rough * weight) / _window_sum(weight).clamp_min(1)
+        return torch.cat([color, TEXTURE_WEIGHT * texture])
+
+
+def build_pyramid(color: Tensor, hole: Tensor, levels: int) -> list[Level]:
+    """Halve an image repeatedly.
+
+    Args:
+        color: ``[C, H, W]``.
+        hole: bool ``[H, W]``.
+        levels: how many sizes.
+
+    Returns:
+        The levels, finest first.
+    """
+    pyramid = [Level(color, None, ~hole)]
+    while len(pyramid) < levels:
+        pyramid.append(_halve_level(pyramid[-1]))
+    return pyramid
+
+
+def roughness(color: Tensor, known: Tensor) -> Tensor:
+    """|dx| + |dy| of the mean color, ``[1, H, W]``; differences with unknown pixels count as 0."""
+    gray = color.mean(0)
+    across = gray.diff(dim=1).abs() * (known[:, 1:] & known[:, :-1])
+    down = gray.diff(dim=0).abs() * (known[1:] & known[:-1])
+    return (F.pad(across, (0, 1)) + F.pad(down, (0, 0, 0, 1)))[None]
+
+
+def _halve_level(level: Level) -> Level:
+    """Mean of the known pixels of each 2 × 2 block."""
+    height = level.known.shape[0]
+    strips = [_halve_strip(level, slice(top, min(top + STRIP_ROWS, height))) for top in range(0, height, STRIP_ROWS)]
+    return Level(*(torch.cat(parts, -2) for parts in zip(*strips, strict=True)))
+
+
+def _halve_strip(level: Level, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
+    color, known = level.color[:, rows], level.known[rows]
+    if level.roughness is None:
+        one_more = slice(rows.start, rows.stop + 1)  # the last row's |dy| needs the row below
+        rough = roughness(level.color[:, one_more], level.known[one_more])[:, : len(known)]
+    else:
+        rough = level.roughness[:, rows]
+    weight = known[None].float()
+    fraction = halve(weight)
+    scale = 1 / fraction.clamp_min(0.25)  # 0 only in blocks without known pixels
+    return halve(color * weight) * scale, halve(rough * weight) * scale, fraction[0] >= MIN_KNOWN_FRACTION
+
+
+def _window_sum(x: Tensor) -> Tensor:
+    """Sum over the texture window around each pixel, ``[1, H, W]``; 0 beyond the border."""
+    mean = ndimage.uniform_filter(x[0].numpy(), TEXTURE_WINDOW, mode="constant")
+    return TEXTURE_WINDOW**2 * torch.from_numpy(mean)[None]

@@ -1,0 +1,70 @@
+"""First fill of a hole, ring by ring from its border inwards."""
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from psal.editing.hole_filling.hole_geometry import PATCH_RADIUS, PATCH_SIZE, hole_depth, patches_touching
+from psal.editing.hole_filling.level_fill import LevelFill
+from psal.editing.hole_filling.patch_search import search
+from psal.editing.hole_filling.patch_voting import vote
+from psal.seeds import add_to_seed
+
+MIN_SAMPLED_KEYS = 64
+MAX_SAMPLED_KEYS = 4096  # random keys that a ring is compared with
+MAX_COMPARISONS = 2**23  # queries × sampled keys of one ring; fewer keys are sampled for long rings
+QUERY_CHUNK = 2**13  # queries compared at a time, which bounds the memory
+
+
+def peel_onion(fill: LevelFill, seed: int) -> LevelFill:
+    """Fill the part of the hole that no matched patch covers yet.
+
+    Each ring compares only known pixels and those of the rings before it. Its queries start from the best of some
+    random keys and from their neighbors' matches.
+    """
+    empty = fill.hole & ~patches_touching(fill.index >= 0)
+    if not empty.any():
+        return fill
+    empty_in_region = torch.zeros_like(fill.valid_keys)
+    empty_in_region[fill.atlas.y[empty], fill.atlas.x[empty]] = True
+    depth = fill.atlas.gather(hole_depth(empty_in_region))
+    touching = fill.atlas.gather(patches_touching(empty_in_region))
+    for ring in range(1, int(depth.max()) + 1):
+        ring_seed = add_to_seed(seed, ring)
+        weight = (depth < ring).float()
+        queries = fill.queries & touching & (depth <= ring)
+        unmatched = queries & (fill.index < 0)
+        sampled = torch.full_like(fill.index, -1)
+        sampled[unmatched] = _best_sampled_keys(fill, weight, unmatched, ring_seed)
+        fill = search(fill, weight, queries, torch.stack([fill.index, sampled]), ring_seed)
+        fill = vote(fill, empty & (depth <= ring))
+    return fill
+
+
+def _best_sampled_keys(fill: LevelFill, weight: Tensor, queries: Tensor, seed: int) -> Tensor:
+    """Most similar of a random sample of keys for each query, int64 ``[N]``; see :func:`search` for the product."""
+    keys = _sample_keys(fill, int(queries.sum()), seed)
+    patches = _patches(fill.keys[:-1], keys)  # [keys, d]
+    key_terms = torch.cat([2 * patches, -patches.square()], 1).T.contiguous()
+    weight = weight * fill.atlas.inside
+    best = [keys[:0]]
+    for chunk in torch.split(torch.nonzero(queries.flatten())[:, 0], QUERY_CHUNK):
+        w = _patches(weight[None], chunk).repeat(1, len(fill.channels))  # [n, d]
+        q = _patches(fill.channels, chunk)
+        best.append(keys[(torch.cat([w * q, w], 1) @ key_terms).argmax(1)])
+    return torch.cat(best)
+
+
+def _sample_keys(fill: LevelFill, query_count: int, seed: int) -> Tensor:
+    """Flat indices of random valid keys."""
+    keys = torch.nonzero(fill.valid_keys.flatten())[:, 0]
+    count = max(MIN_SAMPLED_KEYS, min(MAX_SAMPLED_KEYS, MAX_COMPARISONS // max(query_count, 1)))
+    order = torch.randperm(len(keys), generator=torch.Generator().manual_seed(seed))
+    return keys[order[:count]]
+
+
+def _patches(x: Tensor, centers: Tensor) -> Tensor:
+    """Patches of ``[C, H, W]`` around flat positions, ``[n, C · p²]``."""
+    padded = F.pad(x[None], (PATCH_RADIUS,) * 4, mode="replicate")[0]
+    patches = padded.unfold(1, PATCH_SIZE, 1).unfold(2, PATCH_SIZE, 1)  # [C, H, W, p, p], a view
+    return patches[:, centers // x.shape[2], centers % x.shape[2]].movedim(0, 1).flatten(1)

@@ -1,0 +1,77 @@
+"""The edits by name. The command line, the page, the demo and the sample pictures read this list.
+
+Nothing heavy is imported here, so that ``psal --help`` stays quick: an edit's function is imported on first use.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal
+
+MAX_SCALE = 4.0  # of upscale, per side
+COLOR_MODELS = ("patches", "network")  # of colorize
+
+
+@dataclass(frozen=True)
+class Option:
+    """A keyword argument that an edit takes besides ``seed`` and ``progress``.
+
+    Attributes:
+        name: of the keyword, and of the command-line option.
+        default: value if it is not given.
+        help: one line for the command line.
+        minimum, maximum: limits of a number.
+        choices: the words it may be.
+    """
+
+    name: str
+    default: float | str
+    help: str
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One way to edit a picture.
+
+    Attributes:
+        name: of the function, the command, the tab and the sample.
+        summary: one line on what it does.
+        partner: second picture that it takes: "mask", "reference", or None.
+        options: its further arguments.
+        returns_shifts: whether it can also return a picture of where each pixel was found (``return_shifts=True``).
+    """
+
+    name: str
+    summary: str
+    partner: Literal["mask", "reference"] | None = None
+    options: tuple[Option, ...] = ()
+    returns_shifts: bool = False
+
+    @property
+    def function(self) -> Callable[..., Any]:
+        """The function of :mod:`psal.editing`, as ``function(image, partner, …, seed=…, progress=…)``."""
+        function: Callable[..., Any] = getattr(import_module(f"psal.editing.{self.name}"), self.name)
+        return function
+
+
+EDITS = {
+    edit.name: edit
+    for edit in (
+        Edit("inpaint", "Fill the hole that a mask marks: remove an object, a scratch, a text.", "mask"),
+        Edit(
+            "colorize",
+            "Color a gray photo with the colors of another one of the same scene or kind.",
+            "reference",
+            (Option("model", "patches", "patches (coarse to fine), or network (the paper's)", choices=COLOR_MODELS),),
+        ),
+        Edit("reconstruct", "Rebuild a photo from the pixels of another one.", "reference", returns_shifts=True),
+        Edit(
+            "upscale",
+            "Enlarge a photo, with detail that it shows elsewhere at another size.",
+            options=(Option("scale", 2.0, "factor per side", minimum=1.0, maximum=MAX_SCALE),),
+        ),
+    )
+}

@@ -1,0 +1,115 @@
+"""Tables 4, 5 and 8 of the paper and its figure of loss against cost: which networks they compare."""
+
+import statistics
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from psal.experiments import paper
+from psal.measure.record import Record
+from psal.measure.table import Table, number
+from psal.models.attentions import label
+
+
+class Network(NamedTuple):
+    """A colorization network: the attention it is trained with, and the attention it is tested with."""
+
+    trained: str
+    tested: str
+
+    @property
+    def title(self) -> str:
+        if self.trained == self.tested:
+            return label(self.trained)
+        return f"{label(self.trained)} → {label(self.tested)}"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Networks of one table.
+
+    Attributes:
+        title: title of the table.
+        networks: its rows.
+        size: default side of the pictures.
+        iterations: default number of training steps. Both are small enough for two cores.
+    """
+
+    title: str
+    networks: tuple[Network, ...]
+    size: int = 64
+    iterations: int = 1000
+
+
+def _same(*names: str) -> tuple[Network, ...]:
+    return tuple(Network(name, name) for name in names)
+
+
+COMPARISONS = {
+    "neighbors": Comparison(
+        "Table 4: PSAL with more neighbors, and with aggregation",
+        _same("psal1", "psal3", "psal7", "psal15", "psal31", "psal-aggregate"),
+        size=128,
+        iterations=3000,
+    ),
+    "similarity": Comparison(
+        "Table 5: full attention by squared distance and by dot product",
+        _same("full-materialized", "full-dot"),
+    ),
+    "cost": Comparison(
+        "Figure: loss against memory and operations",
+        _same("full-stride3", "local", "linear", "performer", "reformer", "psal3", "psal-aggregate"),
+    ),
+    "swap": Comparison(
+        "Table 8: one attention in training, another in the test",
+        (
+            *_same("psal1", "psal-aggregate"),
+            Network("psal-aggregate", "psal1"),
+            *_same("psal3"),
+            Network("psal3", "psal1"),
+            *_same("full-materialized"),
+            Network("full-materialized", "psal1"),
+            *_same("local"),
+            Network("local", "psal1"),
+        ),
+    ),
+}
+
+
+def seeds_of(network: Network, count: int) -> range:
+    """Seeds a network is trained with: ``count`` for PSAL, one for the slower layers."""
+    return range(count if network.trained.startswith("psal") else 1)
+
+
+def cell_name(network: Network, seed: int) -> str:
+    """Name of a network's cell in the record."""
+    return f"{network.trained} {network.tested} {seed}"
+
+
+def losses(record: Record, network: Network) -> list[float]:
+    """Loss of a network with each seed."""
+    seeds = seeds_of(network, record.settings["seeds"])
+    return [record.cells[cell_name(network, seed)]["loss"] for seed in seeds]
+
+
+def tables(record: Record) -> list[Table]:
+    """Loss of each network, and cost of its attention layer."""
+    name = record.settings["table"]
+    rows = []
+    for network in COMPARISONS[name].networks:
+        found, cost = losses(record, network), record.cells[f"{network.tested} cost"]
+        spread = f" ({min(found):.5f} to {max(found):.5f})" if len(found) > 1 else ""
+        known = paper.COLORIZATION_LOSS[name].get(network)
+        rows.append(
+            [
+                label(network.trained),
+                label(network.tested),
+                f"{statistics.fmean(found):.5f}{spread}",
+                number(cost["gigaflops"]),
+                f"{cost['peak'] / 1e9:.3f}",
+                number(cost["seconds"]),
+                f"{known:.4f}" if known else "",
+            ]
+        )
+    rows.append(["gray frame", "", f"{record.cells['gray']['loss']:.5f}", "", "", "", ""])
+    head = ["attention in training", "in the test", "loss", "10⁹ operations", "GB", "seconds", "loss in the paper"]
+    return [Table(COMPARISONS[name].title, head, rows)]

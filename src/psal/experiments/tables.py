@@ -1,0 +1,18 @@
+"""Tables of each results file, by name."""
+
+from collections.abc import Callable
+
+from psal.experiments import colorization_tables, memory, reconstruction
+from psal.measure.record import Record
+from psal.measure.table import Table, quantity_tables
+
+EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
+    "memory": memory.tables,
+    "reconstruction": reconstruction.tables,
+    **{f"colorization_{name}": colorization_tables.tables for name in colorization_tables.COMPARISONS},
+}
+
+
+def tables_of(record: Record) -> list[Table]:
+    """Tables of a results file: those of its experiment, or the quantities of a benchmark."""
+    return EXPERIMENTS.get(record.path.stem, quantity_tables)(record)

@@ -1,0 +1,121 @@
+"""Tables of the documentation are rendered from the committed results."""
+
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mkdocs")
+from mkdocs.exceptions import PluginError
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results"
+COLORIZATION = [f"colorization_{name}" for name in ("neighbors", "similarity", "cost", "swap")]
+TABLES = ["layer", "layer_times", "editing", "app", "memory", "reconstruction", *COLORIZATION]
+
+
+@pytest.fixture(scope="module")
+def hook() -> ModuleType:
+    """docs/hooks/tables.py, loaded as mkdocs loads it."""
+    spec = importlib.util.spec_from_file_location("tables_hook", ROOT / "docs" / "hooks" / "tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def results(name: str) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text())
+    return content
+
+
+def rows(markdown: str) -> list[list[str]]:
+    """Cells of all table rows."""
+    return [line[2:-2].split(" | ") for line in markdown.splitlines() if line.startswith("|")]
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_table_has_rows_and_one_origin_per_machine(hook: ModuleType, name: str) -> None:
+    page = hook.replace_markers(f"before\n\n<!-- table: {name} -->\n\nafter", RESULTS, "performance.md")
+    assert page.startswith("before\n\n")
+    assert page.endswith("\n\nafter")
+    assert len(rows(page)) > 3
+    assert page.count("easured on 2026-") == (2 if name == "editing" else 1)
+    assert "AVX512" in page
+    assert "<!--" not in page
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_rows_are_as_wide_as_their_head(hook: ModuleType, name: str) -> None:
+    blocks = hook.table(name, RESULTS, "x.md").split("\n\n")
+    for block in (block for block in blocks if block.startswith("|")):
+        assert len({len(row) for row in rows(block)}) == 1
+
+
+def test_results_hold_measurements_and_no_judgment_or_private_path() -> None:
+    for path in RESULTS.glob("*.json"):
+        text = path.read_text()
+        assert not any(f'"{word}"' in text for word in ("least", "aim", "ok", "notes")), path
+        assert "../" not in text, path
+        assert "--readme" not in text, path
+
+
+def test_cells_of_the_layer_are_those_of_the_json(hook: ModuleType) -> None:
+    first = results("layer")["cells"]["exact"]["rows"][0]
+    shown = rows(hook.table("layer", RESULTS, "x.md"))[2]
+    assert shown[0] == first["quantity"] == "default search: speedup"
+    assert shown[2] == f"{first['value']:.0f} ×" == "669 ×"
+
+
+def test_rows_of_another_machine_are_named(hook: ModuleType) -> None:
+    *_, main, other = hook.table("editing", RESULTS, "x.md").split("\n\n")
+    assert main.startswith("Measured on 2026-11-16 by `python -m benchmarks.editing --data folder` on Intel")
+    assert other.startswith("colorize, DAVIS: measured on 2026-11-17")
+
+
+def test_cells_of_the_memory_table_are_those_of_the_json(hook: ModuleType) -> None:
+    cells = results("memory")["cells"]
+    shown = {row[0]: row for row in reversed(rows(hook.table("memory", RESULTS, "x.md")))}  # the first table wins
+    peak = [cells[f"psal3 512 {mode}"]["peak"] / 1e9 for mode in ("forward", "backward")]
+    assert shown["PSAL 3"][4] == "{:.3f} ({:.3f})".format(*peak) == "0.114 (0.204)"
+    assert shown["Full attention, materialized"][4] == "≈ 584 (≈ 860)"
+
+
+def test_cells_of_a_colorization_table_are_those_of_the_json(hook: ModuleType) -> None:
+    shown = rows(hook.table("colorization_similarity", RESULTS, "x.md"))
+    loss = results("colorization_similarity")["cells"]["full-dot full-dot 0"]["loss"]
+    assert shown[3][2] == f"{loss:.5f}" == "0.00379"
+    assert shown[3][6] == "0.0064"
+
+
+def test_an_indented_marker_stays_indented(hook: ModuleType) -> None:
+    page = hook.replace_markers("??? note\n\n    <!-- table: layer_times -->", RESULTS, "x.md")
+    assert all(line.startswith("    ") for line in page.splitlines()[2:] if line)
+
+
+def test_figures_are_linked_relative_to_the_page(hook: ModuleType) -> None:
+    marker = "<!-- figure: memory | memory by size -->"
+    assert hook.replace_markers(marker, RESULTS, "paper.md") == "![memory by size](results/memory.png)"
+    assert hook.replace_markers(marker, RESULTS, "guide/paper.md") == "![memory by size](../results/memory.png)"
+
+
+@pytest.mark.parametrize(
+    ("marker", "message"),
+    [
+        ("<!-- table: lair -->", "x.md: unknown table 'lair'; known are app, "),
+        ("<!-- figure: lair | text -->", "x.md: unknown figure 'lair'"),
+        ("<!-- figure: memory -->", "needs alternative text"),
+        ("<!-- table: app_times -->", "has no rows"),
+    ],
+)
+def test_unknown_names_abort_the_build(hook: ModuleType, marker: str, message: str) -> None:
+    with pytest.raises(PluginError, match=message):
+        hook.replace_markers(marker, RESULTS, "x.md")
+
+
+def test_a_table_that_is_not_measured_yet_is_left_out(hook: ModuleType, tmp_path: Path) -> None:
+    assert hook.replace_markers("<!-- table: constants -->", tmp_path, "x.md") == ""

@@ -1,0 +1,18 @@
+"""The registry against the functions it names."""
+
+import inspect
+
+import pytest
+
+import psal
+from psal.editing.registry import EDITS, Edit
+
+
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_an_entry_names_a_public_function_that_takes_its_arguments(edit: Edit) -> None:
+    assert edit.function is getattr(psal, edit.name)
+    parameters = inspect.signature(edit.function).parameters
+    expected = {"image", "seed", "progress", *(option.name for option in edit.options)}
+    expected |= {edit.partner} if edit.partner else set()
+    expected |= {"return_shifts"} if edit.returns_shifts else set()
+    assert set(parameters) == expected

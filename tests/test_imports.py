@@ -1,0 +1,50 @@
+"""What importing psal loads, and which way its modules import each other."""
+
+import ast
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import psal
+
+SOURCE = Path(psal.__file__).parent
+MODULES = {
+    ".".join(["psal", *path.relative_to(SOURCE).with_suffix("").parts]).removesuffix(".__init__"): path
+    for path in SOURCE.rglob("*.py")
+}
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Names of all modules that a fresh Python has loaded after a statement."""
+    code = f"import sys; {statement}; print('\\n'.join(sys.modules))"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split())
+
+
+def imports_of(path: Path) -> set[str]:
+    """Modules of psal that a file imports outside functions; for type checkers too, as psal does its lazy names."""
+    found = set()
+    body = ast.parse(path.read_text()).body
+    guarded = [node for block in body if isinstance(block, ast.If) for node in block.body]
+    for node in body + guarded:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            submodules = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (submodules & MODULES.keys()) or {node.module}
+    return found & MODULES.keys()
+
+
+def test_importing_psal_loads_the_layer_and_nothing_above_it() -> None:
+    loaded = loaded_by("import psal")
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("psal.")}
+    assert rooms == {"checks", "functional", "layers", "matches", "ops", "options", "seeds", "swap", "version"}
+    assert not loaded & {"PIL", "scipy", "skimage", "typer", "lightning_fabric"}
+
+
+def test_editing_functions_are_listed_before_they_are_loaded() -> None:
+    assert set(psal.__all__) <= set(dir(psal))
+
+
+def test_no_module_imports_itself_through_others() -> None:
+    TopologicalSorter({name: imports_of(path) for name, path in MODULES.items()}).prepare()  # raises CycleError

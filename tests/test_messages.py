@@ -1,0 +1,21 @@
+import pytest
+
+from psal.messages import describe
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (ValueError("seed must be\n  an int"), "seed must be an int"),
+        (FileNotFoundError("no such file"), "no such file"),
+        (KeyError("size"), "KeyError: 'size'"),
+        (ValueError(), "ValueError: "),
+        (MemoryError(), "there is not enough memory: make the picture smaller, or close other programs"),
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried to allocate"),
+            "there is not enough memory: make the picture smaller, or close other programs",
+        ),
+    ],
+)
+def test_an_error_becomes_one_line(error: Exception, message: str) -> None:
+    assert describe(error) == message

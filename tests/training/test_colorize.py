@@ -1,0 +1,87 @@
+"""The colorization task: its data, and the evaluation of trained networks."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from PIL import Image
+from safetensors.torch import save_file
+from support.frames import write_davis
+from support.training_runs import SIZE, frame, train
+
+
+def test_a_broken_frame_is_named_skipped_and_counted(davis: Path, tmp_path: Path) -> None:
+    broken, previewed = frame(davis, "bear", 1), frame(davis, "swan", 6)
+    broken.write_bytes(broken.read_bytes()[:200])
+    previewed.write_bytes(b"x")  # the middle one, so there is no preview
+    done = train(davis, tmp_path / "run", "--iterations", 30)
+    assert done.returncode == 0
+    assert f"warning: {broken} cannot be read" in done.stderr
+    assert f"warning: {previewed} cannot be read" in done.stderr
+    assert done.stderr.endswith("warning: skipped 2 frames\n")
+    assert not list((tmp_path / "run").glob("look*"))
+    later = train(davis, tmp_path / "run", "--iterations", 31)
+    assert later.stderr == done.stderr  # the warnings of earlier steps are kept
+
+
+def test_a_frame_that_claims_to_be_huge_is_skipped(davis: Path, tmp_path: Path) -> None:
+    huge = frame(davis, "bear", 1)
+    content = bytearray(huge.read_bytes())
+    sizes = content.index(b"\xff\xc0") + 5
+    content[sizes : sizes + 4] = b"\xff\x00\xff\x00"
+    huge.write_bytes(content)
+    done = train(davis, tmp_path / "run", "--iterations", 30)
+    assert done.returncode == 0
+    assert f"warning: {huge} cannot be read" in done.stderr
+
+
+def test_short_sequences_are_previewed_too(tmp_path: Path) -> None:
+    davis = write_davis(tmp_path / "DAVIS", {"bear": ("train", 2), "swan": ("val", 3)})
+    assert train(davis, tmp_path / "run", "--iterations", 1).returncode == 0
+    with Image.open(tmp_path / "run" / "look_000001.png") as picture:
+        assert picture.size == (4 * SIZE, 2 * SIZE)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--attention", "psal0"), "there is no attention named 'psal0'"),
+        (("--data", "nowhere"), "nowhere/ImageSets/2016/train.txt does not exist"),
+        (("--precision", "8-bit"), "precision"),
+        (("--device", "gpu"), "'gpu' is not one of 'cpu'"),
+        (("--learning-rate", "inf"), "the learning rate must be positive and finite, got inf"),
+        (("--learning-rate", "0"), "the learning rate must be positive and finite, got 0.0"),
+    ],
+)
+def test_wrong_arguments_are_named(options: tuple[str, ...], message: str, davis: Path, tmp_path: Path) -> None:
+    done = train(davis, tmp_path / "run", "--iterations", 1, *options)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_trained_network_is_evaluated_with_its_own_layer_and_with_another(davis: Path, tmp_path: Path) -> None:
+    assert train(davis, tmp_path / "run", "--iterations", 2, "--attention", "full").returncode == 0
+
+    def evaluate(*options: object) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "psal.cli", "eval", "colorize", tmp_path / "run", "--data", davis, *options]
+        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300, check=False)
+
+    own, every = evaluate(), evaluate("--attention", f"psal{SIZE**2}")
+    assert (own.returncode, own.stderr) == (0, "")
+    assert [line.split()[0] for line in own.stdout.splitlines()] == ["±1", "±3", "±5", "mean"]  # of 13 frames
+    assert every.stdout == own.stdout  # all keys are full attention
+    assert evaluate("--attention", "linear").stdout != own.stdout
+    for settings in ({"task": "colorize"}, {"task": "colorize", "attention": "psal3"}):
+        save_file({"x": torch.zeros(1)}, tmp_path / "run" / "model.safetensors", settings)
+        foreign = evaluate()
+        assert foreign.returncode == 2
+        assert "model.safetensors does not hold the weights of a colorizer" in foreign.stderr
+        assert foreign.stderr.count("\n") == 1
+    (tmp_path / "run" / "model.safetensors").write_bytes(b"broken")
+    broken = evaluate()
+    assert broken.returncode == 2
+    assert "model.safetensors cannot be read as weights" in broken.stderr
+    assert broken.stderr.count("\n") == 1
