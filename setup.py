@@ -1,4 +1,4 @@
-"""Builds the compiled part, psal._C; everything else stands in pyproject.toml."""
+"""Build the compiled part, psal._C; all other settings are in pyproject.toml."""
 
 import os
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension
 
-# LibTorch's stable ABI of 2.10 and Python's of 3.11: one wheel serves all later versions of both.
+# The stable ABIs of LibTorch 2.10 and Python 3.11: one wheel works with all later versions of both.
 DEFINES = [("TORCH_TARGET_VERSION", "0x020a000000000000")]
 COMPILE = ["-std=c++20", "-O3", "-g0", "-fno-math-errno", "-fvisibility=hidden", "-Wall", "-Wno-psabi"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"]

@@ -154,8 +154,10 @@ class JumpFlooding {
   uint32_t promising(const Pixel& pixel, Group& group, const BestK<T>& best) const {
     for (int i = group.size; i < kGroup; ++i) group.key[i] = group.key[0];
     uint32_t bits = bound_.may_be_below(best.worst(), pixel.padded_index, group.key) & ((1u << group.size) - 1);
-    for (int i = 0; i < kGroup; ++i)
-      bits &= ~(uint32_t(!state_.keys.is_valid[group.key[i]] | best.contains(group.key[i])) << i);
+    for (int i = 0; i < kGroup; ++i) {  // branchless: the outcome is hard to predict
+      const uint32_t excluded = uint32_t(!state_.keys.is_valid[group.key[i]]) | uint32_t(best.contains(group.key[i]));
+      bits &= ~(excluded << i);
+    }
     return bits;
   }
 

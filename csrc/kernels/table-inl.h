@@ -1,4 +1,5 @@
-// The table of all kernels, compiled for one instruction set.
+// The table of all kernels for one target. The kernels are templates and carry their target with them, so this needs no
+// PSAL_BEGIN_TARGET.
 
 #if defined(PSAL_KERNELS_TABLE_INL_H_) == defined(PSAL_TARGET_TOGGLE)
 #ifdef PSAL_KERNELS_TABLE_INL_H_
@@ -14,7 +15,6 @@
 #include "search-inl.h"
 #include "table.h"
 
-PSAL_BEGIN_TARGET
 namespace psal::PSAL_TARGET {
 
 extern const Kernels kernels;
@@ -32,6 +32,5 @@ const Kernels kernels = {
 };
 
 }  // namespace psal::PSAL_TARGET
-PSAL_END_TARGET
 
 #endif  // per-target include guard

@@ -9,7 +9,7 @@
 
 namespace psal {
 
-// The order is that of the names in src/psal/ops/native.py.
+// In the order of SIMD_PATHS in src/psal/ops/native.py.
 enum class SimdPath : int64_t { baseline, v3, v4 };
 
 // The instruction set in use.

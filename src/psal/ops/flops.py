@@ -17,7 +17,7 @@ from psal.options import SIMILARITIES
 
 Shape = Sequence[int]
 
-LEAF_SIZE, DESCRIPTOR = 64, 16  # csrc/kernels/tree-inl.h, descriptor-inl.h
+LEAF_SIZE, DESCRIPTOR = 64, 16  # csrc/kernels/tuning.h, descriptor-inl.h
 
 
 def _patch_cost(channels: int, patch_size: Sequence[int], similarity: int) -> int:
