@@ -2,6 +2,28 @@
 
 Coarse patches tell what a region shows, fine patches where its edges are. Each level prefers matches near those of the
 coarser level, and with similar chroma.
+
+Tuned constants, each varied alone: mean PSNR in dB of six DAVIS frames (854 × 480), each colorized from the frame ten
+before it. The defaults give 34.59 dB. Seeds change this mean by 0.02 dB, but six pairs are few: differences below
+0.3 dB say little.
+
+========================  =======  ===============================
+constant                  default  others
+========================  =======  ===============================
+CONTRAST_WEIGHT           0.4      0: 34.05; 0.2: 34.33; 0.8: 34.57
+DEVIATION_WEIGHT          8        0: 34.10; 4: 34.91; 16: 33.93
+COARSEST_POSITION_WEIGHT  0.2      0: 34.39; 0.1: 34.33; 0.4: 34.80
+POSITION_WEIGHT           0.6      0: 34.22; 0.3: 34.63; 1.2: 34.47
+CHROMA_WEIGHT             0.5      0: 34.49; 0.25: 34.55; 1: 34.52
+BLUR_SIGMA                2        1: 34.85; 4: 34.12
+MIN_DEVIATION             0.05     0.02: 34.74; 0.1: 34.48
+MIN_SIDE                  48       24: 34.80; 96: 34.61
+PATCH_SIZE                9        7: 34.30; 11: 34.70
+NEIGHBORS                 3        1: 34.59; 5: 34.56
+========================  =======  ===============================
+
+In :mod:`psal.editing.guided_upsampling`, windows of 3 and 9 pixels give 34.60 and 34.57 dB, and a FLAT_VARIANCE of
+1e-3 and 1e-1 gives 34.53 and 34.61 dB.
 """
 
 from typing import NamedTuple

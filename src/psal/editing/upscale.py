@@ -4,6 +4,18 @@ After Glasner, Bagon and Irani, "Super-Resolution from a Single Image" (2009), a
 Video Upscaling from Local Self-Examples" (2011): structures recur in a picture at different sizes. The picture is
 shrunk and enlarged again, so the detail that this removes is known. Each patch of the blurred enlargement is matched
 with patches of the picture that were blurred in the same way, and receives the detail that those have lost.
+
+Tuned constants, each varied alone: mean PSNR in dB of RGB at scale 2, five pictures of Urban100 and three of Set5. The
+defaults give 29.36 dB.
+
+=============  =======  ===========================================
+constant       default  others
+=============  =======  ===========================================
+PATCH_SIZE     5        3: 29.27; 7: 29.16
+NOISE          0.02     0.005: 29.36; 0.01: 29.35; 0.04: 29.37
+VOTE_VARIANCE  0.1      0.03: 29.27; 0.3: 29.36
+NEIGHBORS      5        1: 29.19; 3: 29.32; 8: 29.37
+=============  =======  ===========================================
 """
 
 import math

@@ -33,5 +33,5 @@ MIN_CHANGE             0.002     0: 18.63, 0.72; 0.0005: 18.61, 0.72; 0.008: 18.
 CORRECTION_RANGE       64        16: 18.60, 0.72; 256 and 4096: 18.61, 0.72; it matters in larger holes
 =====================  ========  ==================================================================
 
-Patches of 9 pixels, three neighbors and a global search at fine levels did not help either.
+A prototype gained nothing from patches of 9 pixels, three neighbors, or a global search at fine levels.
 """

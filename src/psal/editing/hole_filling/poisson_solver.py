@@ -12,7 +12,7 @@ solver                                           A       memory   B
 ===============================================  ======  =======  =====
 this file                                        0.8 s   0.17 GB  14 ms
 pyamg 5.4, Ruge-Stüben                           1.4 s   0.18 GB  23 ms
-pyamg 5.4, smoothed aggregation                  2.9 s   0.29 GB  30 ms
+pyamg 5.4, smoothed aggregation                  2.9 s   0.32 GB  30 ms
 scipy cg, Jacobi preconditioner (error 2e-3)     3.5 s   0.10 GB  19 ms
 scipy splu                                       4.6 s   0.69 GB  18 ms
 scipy cg, sine transform of the bounding box     17 s             58 ms
