@@ -139,7 +139,7 @@ def check_patch_size(patch_size: int | Sequence[int]) -> int | tuple[int, ...]:
 
 
 def patch_sides(patch_size: int | Sequence[int], dimensions: int) -> tuple[int, ...]:
-    """Check a patch size and return its side along each of so many spatial dimensions.
+    """Check a patch size and return its side along each of ``dimensions`` spatial axes.
 
     >>> patch_sides(7, 2), patch_sides([3, 5], 2)
     ((7, 7), (3, 5))

@@ -76,8 +76,7 @@ def exact_match(
     Slow, and the ground truth for :func:`patch_match`.
 
     Args:
-        query, key, patch_size, neighbors, similarity, key_mask, query_mask, padding_mode: as in
-            :func:`patch_match`.
+        query, key, patch_size, neighbors, similarity, key_mask, query_mask, padding_mode: as in :func:`patch_match`.
 
     Returns:
         :class:`Matches`; scores carry gradients.

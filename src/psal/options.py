@@ -82,7 +82,7 @@ class SearchOptions:
             check_word("backend", self.backend, BACKENDS)
 
     def sides(self, dimensions: int) -> tuple[int, ...]:
-        """Return the patch's side along each of so many spatial dimensions.
+        """Return the patch's side along each of ``dimensions`` spatial axes.
 
         Raises:
             ValueError: if ``patch_size`` has another number of sides.

@@ -135,7 +135,7 @@ def test_pillow_in_pillow_out() -> None:
 
 def test_a_path_gives_a_photo_with_16_bits_and_metadata(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 65536, (40, 50, 3), dtype=np.uint16)
-    hole = hole_at(40, 50, (10, 20, 15, 30)).numpy()
+    hole = box_mask(40, 50, (10, 20, 15, 30)).numpy()
     psal.Photo(pixels, Metadata(xmp=b"<x/>")).save(tmp_path / "photo.tif")
     filled = psal.inpaint(tmp_path / "photo.tif", hole, seed=0)
     assert isinstance(filled, psal.Photo)

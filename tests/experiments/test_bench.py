@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from PIL import Image
@@ -113,7 +113,7 @@ def test_reconstruction_takes_pairs_from_all_sequences_in_turn(tmp_path: Path, d
         (("memory", "--layers", "psal0"), "there is no attention named 'psal0': choose from full, "),
         (("memory", "--sizes", "64,x"), "'64,x' is not a list of sizes such as 64,128"),
         (("memory", "--sizes", "0"), "'0' is not a list of sizes"),
-        (("memory", "--device", "tpu"), "'tpu' is not a device"),
+        (("memory", "--device", "tpu"), "'tpu' is not one of 'cpu', 'cuda'"),
         (("reconstruction", "--data", "nowhere"), "nowhere/ImageSets/2016/train.txt does not exist: the data must be"),
         (("reconstruction", "--pairs", "0"), "'--pairs'"),
         (("colorization", "table", "--data", "x"), "'table' is not one of 'neighbors', 'similarity', 'cost', 'swap'"),
@@ -211,4 +211,4 @@ def test_frames_that_training_left_out_are_named(tmp_path: Path, davis: Path, be
 
 
 def test_the_command_offers_the_tables_that_there_are() -> None:
-    assert [str(table) for table in ColorizationTable] == list(COMPARISONS)
+    assert get_args(ColorizationTable) == tuple(COMPARISONS)

@@ -26,7 +26,8 @@ from psal.errors import UsageError
 from psal.io.formats import FORMAT_BY_SUFFIX
 from psal.io.masks import open_mask
 from psal.io.photo import Photo
-from psal.io.pictures import Progress, open_picture
+from psal.io.pictures import open_picture
+from psal.progress import Progress
 
 NOTHING_MARKED = "nothing is marked: paint over what to remove, or give a mask"
 

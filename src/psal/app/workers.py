@@ -9,13 +9,12 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from typing import Any
 
 from psal.errors import UsageError
+from psal.progress import Progress
 
 POLL_SECONDS = 0.05  # how soon a stop is noticed
-Progress = Callable[[float], None]
 
 
 class StoppedError(Exception):

@@ -2,9 +2,8 @@
 
 import sys
 from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -32,15 +31,7 @@ def _check_sizes(text: str) -> str:
 
 
 Sizes = Annotated[str, typer.Option(callback=_check_sizes, help="sides of the maps, separated by commas")]
-
-
-class ColorizationTable(StrEnum):
-    """Tables of colorization networks."""
-
-    NEIGHBORS = "neighbors"
-    SIMILARITY = "similarity"
-    COST = "cost"
-    SWAP = "swap"
+ColorizationTable = Literal["neighbors", "similarity", "cost", "swap"]
 
 
 @bench.command()
@@ -113,7 +104,7 @@ def colorization(
         _set_up_torch(threads)
         default = COMPARISONS[table]
         experiment = ColorizationExperiment(
-            str(table), data, runs,
+            table, data, runs,
             size=size or default.size, iterations=iterations or default.iterations, seeds=seeds, threads=threads,
         )  # fmt: skip
         _run(experiment, out, overwrite)

@@ -12,12 +12,12 @@ from psal.cli.console import FAILED, complain, errors_as_messages, progress_bar,
 from psal.cli.jobs import Job, Paths, plan_jobs, run_jobs
 from psal.cli.options import Overwrite, Seed, Threads
 from psal.editing.registry import EDITS, Edit, Option
+from psal.progress import Progress
 from psal.seeds import check_seed
 
 if TYPE_CHECKING:
     from psal.io.photo import Photo
 
-Progress = Callable[[float], None]  # called with the share that is done, 0..1
 PhotoPath = Annotated[Path, typer.Argument(help="a picture, or a folder of them", show_default=False)]
 PARTNER_PATH = {
     "mask": Annotated[

@@ -6,8 +6,9 @@ from psal.checks import check_word
 from psal.editing.colorize_network import predict_chroma
 from psal.editing.colorize_patches import match_chroma
 from psal.editing.registry import COLOR_MODELS
-from psal.io.pictures import ImageLike, Progress, open_picture
+from psal.io.pictures import ImageLike, open_picture
 from psal.luminance import join, luminance
+from psal.progress import Progress
 from psal.seeds import check_seed, draw_seed
 
 

@@ -7,9 +7,9 @@ from torch import Tensor
 
 from psal.editing.guided_upsampling import upsample_guided
 from psal.editing.resizing import halve, resize
-from psal.io.pictures import Progress
 from psal.luminance import chroma
 from psal.models.weights import load_colorizer
+from psal.progress import Progress
 
 
 def predict_chroma(luma: Tensor, reference: Tensor, seed: int, progress: Progress | None = None) -> Tensor:

@@ -15,8 +15,8 @@ from psal.editing.guided_upsampling import upsample_guided
 from psal.editing.resizing import halve
 from psal.editing.tone_curve import apply_curve, candidate_curves
 from psal.functional import aggregate, patch_match
-from psal.io.pictures import Progress
 from psal.luminance import chroma, luminance
+from psal.progress import Progress
 from psal.seeds import add_to_seed
 
 PATCH_SIZE = 9  # pixels per side

@@ -13,7 +13,8 @@ from torch import Tensor
 from psal.editing.hole_filling.coarse_to_fine import fill_hole, has_valid_key
 from psal.editing.hole_filling.hole_geometry import PATCH_SIZE
 from psal.io.masks import open_mask
-from psal.io.pictures import ImageLike, Progress, open_picture
+from psal.io.pictures import ImageLike, open_picture
+from psal.progress import Progress
 from psal.seeds import check_seed, draw_seed
 
 

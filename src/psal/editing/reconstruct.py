@@ -4,8 +4,9 @@ from typing import Any, Literal, overload
 
 from psal.editing.shift_map import color_shifts
 from psal.functional import aggregate, patch_match
-from psal.io.pictures import ImageLike, Progress, open_picture
+from psal.io.pictures import ImageLike, open_picture
 from psal.luminance import luminance
+from psal.progress import Progress
 from psal.seeds import check_seed, draw_seed
 
 PATCH_SIZE = 7  # the layer's default, as in the paper

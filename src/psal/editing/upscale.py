@@ -15,9 +15,10 @@ from torch import Tensor
 from psal.editing.registry import MAX_SCALE
 from psal.editing.resizing import CLAMPED_BACK_PROJECTIONS, back_project, enlarge, resize
 from psal.functional import aggregate, patch_match
-from psal.io.pictures import ImageLike, Progress, open_picture
+from psal.io.pictures import ImageLike, open_picture
 from psal.luminance import BLUE, GREEN, RED
 from psal.matches import Matches
+from psal.progress import Progress
 from psal.seeds import add_to_seed, check_seed, draw_seed
 
 MAX_STEP = 2.0  # factor of one step; larger scales take several

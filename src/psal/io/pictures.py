@@ -18,7 +18,6 @@ from psal.io.formats import to_uint8
 from psal.io.photo import Photo
 
 ImageLike = str | os.PathLike[str] | Photo | Image.Image | NDArray[Any] | Tensor
-Progress = Callable[[float], None]  # called with the fraction of the work that is done, 0..1
 
 MAX_VALUE = {torch.uint8: 255, torch.uint16: 65535}
 FLOAT_TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)

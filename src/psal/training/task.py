@@ -23,7 +23,7 @@ class Task(Protocol):
         """Return the loss of an example, a 0-d tensor."""
 
     def look(self, model: nn.Module) -> Image.Image | None:
-        """Render a preview of what the network does; None if there is nothing to show."""
+        """Render a preview of the network's output; None if there is nothing to show."""
 
     def complaints(self) -> list[str]:
         """Return a line for each file that could not be read."""

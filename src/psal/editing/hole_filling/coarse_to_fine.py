@@ -18,7 +18,7 @@ from psal.editing.hole_filling.patch_search import random_candidates, search
 from psal.editing.hole_filling.patch_voting import best_sources, vote
 from psal.editing.hole_filling.poisson_blending import blend_sources
 from psal.editing.hole_filling.shift_upsampling import MIN_KEYS, upsample_shifts
-from psal.io.pictures import Progress
+from psal.progress import Progress
 from psal.seeds import add_to_seed
 
 MAX_TURNS_COARSEST, MAX_TURNS, MAX_TURNS_FINEST = 6, 4, 2  # of search and vote, per level
