@@ -7,16 +7,15 @@ machine hits both alike. Outputs are compared too: the same seed should give the
 import argparse
 import json
 import os
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from psal.measure.machine import command_line, metadata
+from psal.measure.process import LineServer
 from psal.measure.quantities import Quantities
-from psal.measure.record import Record
+from psal.measure.record import Cell, Record
 from psal.measure.table import quantity_tables
 from psal.measure.terminal import show, track
 from psal.measure.timing import Case, ratio, time_interleaved
@@ -63,32 +62,11 @@ for line in sys.stdin:
 """
 
 
-class Checkout:
-    """A process that runs cases with the package of one checkout."""
-
-    def __init__(self, folder: Path, size: int, threads: int) -> None:
-        environment = os.environ | {"PYTHONPATH": str(folder.resolve() / "src"), "OMP_WAIT_POLICY": "PASSIVE"}
-        command = [sys.executable, "-c", WORKER, json.dumps({"size": size, "threads": threads})]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-        )
-
-    def run(self, case: str) -> str:
-        """Run a case; return a digest of its output."""
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(CASES[case]) + "\n")
-        self._process.stdin.flush()
-        digest = self._process.stdout.readline().strip()
-        if not digest:
-            raise RuntimeError(f"{case} failed: see the error above")
-        return digest
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._process.communicate()
+def server(checkout: Path, size: int, threads: int) -> LineServer:
+    """A process that runs cases with the package of one checkout, and answers with a digest of the output."""
+    environment = os.environ | {"PYTHONPATH": str(checkout.resolve() / "src"), "OMP_WAIT_POLICY": "PASSIVE"}
+    settings = json.dumps({"size": size, "threads": threads})
+    return LineServer([sys.executable, "-c", WORKER, settings], env=environment)
 
 
 def main() -> None:
@@ -105,8 +83,8 @@ def main() -> None:
     about = metadata(command_line("python -m benchmarks.compare", sys.argv[1:]))
     record = Record.resume(arguments.out, settings, about, overwrite=True)
     with (
-        Checkout(arguments.before, arguments.size, arguments.threads) as before,
-        Checkout(arguments.after, arguments.size, arguments.threads) as after,
+        server(arguments.before, arguments.size, arguments.threads) as before,
+        server(arguments.after, arguments.size, arguments.threads) as after,
     ):
         for case in track(list(CASES), "comparing"):
             record.keep(case, partial(_compare, case, before, after, arguments.rounds))
@@ -115,14 +93,15 @@ def main() -> None:
     print(f"other bits in: {', '.join(differing)}" if differing else "the same bits in all cases")
 
 
-def _compare(case: str, before: Checkout, after: Checkout, rounds: int) -> dict[str, Any]:
+def _compare(case: str, before: LineServer, after: LineServer, rounds: int) -> Cell:
+    request = json.dumps(CASES[case])
     timings = time_interleaved(
-        {"before": Case(lambda _: before.run(case)), "after": Case(lambda _: after.run(case))}, rounds=rounds
+        {"before": Case(lambda _: before.ask(request)), "after": Case(lambda _: after.ask(request))}, rounds=rounds
     )
     quantities = Quantities(label=case)
     quantities.add_ratios("time", [ratio(timings["after"], timings["before"])], against="before")
     quantities.keep_times(case, "stereo pair", timings)
-    return quantities.cell(same_bits=before.run(case) == after.run(case))
+    return quantities.cell(same_bits=before.ask(request) == after.ask(request))
 
 
 if __name__ == "__main__":

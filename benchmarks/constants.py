@@ -1,24 +1,17 @@
-"""Measure the constants of csrc/kernels/tuning.h: speed and quality of the kernels with one of them changed.
+"""Measure the constants of csrc/kernels/tuning.h: ``python -m benchmarks.constants``
 
-For each variant, csrc is copied, the constant changed and the kernels built. Default and variant then run alternately,
-each time in a fresh process. Results go to results/constants.json: the ratio of the times (variant over default,
-median over the rounds), and the mean cost of the best match over that of the exact one, before and after.
-
-    python -m benchmarks.constants
-    python -m benchmarks.constants --only kLeafSize --rounds 1 --out /tmp/constants.json
+For each variant, csrc is copied, one constant changed and the kernels built. The default build and the variant then
+take turns, each in a process of its own. results/constants.json gets the ratio of their times, and how far the best
+matches of each are from the exact ones.
 """
 
 import argparse
-import json
 import re
-import shlex
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +19,20 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from psal.measure.machine import command_line, metadata
+from psal.measure.process import LineServer
+from psal.measure.quantities import Quantities
+from psal.measure.record import Cell, Record
+from psal.measure.table import quantity_tables
+from psal.measure.terminal import show, track
+from psal.measure.timing import Case, ratio, time_interleaved
+
 ROOT = Path(__file__).parents[1]
 TUNING = Path("csrc/kernels/tuning.h")
 PATCH, NEIGHBORS = 7, 3
-REPEATS = 5  # per process, after one to warm up
 QUALITY_STRIDE = 4  # quality is that of every fourth query along each axis: exact search of all would take hours
 
-# What runs in a process: init, iterations, feature channels, whether attention and gradients run too, and the batch.
+# What runs: init (0 random, 1 tree), iterations, feature channels, whether attention and gradients run too, the batch.
 WORKLOADS: dict[str, dict[str, Any]] = {
     "tree": {"init": 1, "iterations": 1, "channels": 16},
     "wide": {"init": 1, "iterations": 1, "channels": 64},
@@ -86,56 +86,65 @@ def features(image: Tensor, channels: int, side: int | None = None, batch: int =
     return maps[..., :side, :side].expand(batch, -1, -1, -1).contiguous()
 
 
-def run_worker(library: str, name: str) -> dict[str, Any]:
-    """Seconds of one call (median) and mean cost of the best match, per image pair, with the kernels of ``library``."""
-    torch.ops.load_library(library)  # type: ignore[no-untyped-call]
-    ops, patch, result = torch.ops.psal, [PATCH, PATCH], {}
-    workload = dict(WORKLOADS[name])
-    init, iterations, train = workload.pop("init"), workload.pop("iterations"), workload.pop("train", False)
-    for pair, images in image_pairs().items():
-        query, key = (features(image, **workload) for image in images)
-        seconds = []
-        for _ in range(1 + REPEATS):
-            start = time.perf_counter()
-            index, score = ops.search(
-                query, key, None, None, None, torch.tensor(0), patch, NEIGHBORS, iterations, 0, init, 0
-            )
-            if train:
-                out, mass = ops.attend(index, score, key, patch, 1.0)
-                grad_score, _ = ops.attend_backward(out, index, score, key, out, mass, patch, 1.0)
-                ops.score_backward(grad_score, query, key, index, score, patch, 0, 0)
-            seconds.append(time.perf_counter() - start)
-        result[pair] = {"seconds": statistics.median(seconds[1:]), "cost": mean_cost(score)}
-    return result
-
-
 def mean_cost(score: Tensor) -> float:
-    """Mean cost of the best match, over some of the queries."""
+    """Mean cost of the best match, over every fourth query along each axis."""
     return -score[0, 0, ::QUALITY_STRIDE, ::QUALITY_STRIDE].double().mean().item()
 
 
 @cache
 def exact_costs(channels: int, side: int | None) -> dict[str, float]:
     """Mean cost of the exact best match, per image pair."""
-    import psal
+    from psal.functional import exact_match
 
     costs = {}
     for pair, images in image_pairs().items():
         query, key = (features(image, channels, side) for image in images)
         mask = torch.zeros_like(query[:, :1], dtype=torch.bool)
         mask[..., ::QUALITY_STRIDE, ::QUALITY_STRIDE] = True
-        costs[pair] = mean_cost(psal.exact_match(query, key, patch_size=PATCH, neighbors=1, query_mask=mask).score)
+        costs[pair] = mean_cost(exact_match(query, key, patch_size=PATCH, neighbors=1, query_mask=mask).score)
     return costs
 
 
-def build(folder: Path, constant: str | None = None, value: str = "") -> tuple[str, str]:
-    """Build the kernels with ``constant`` changed; return the library's path and the constant's default."""
+def server(library: Path) -> LineServer:
+    """A process that runs workloads with the kernels of one library; see :func:`serve`."""
+    return LineServer([sys.executable, "-m", "benchmarks.constants", "--serve", str(library)], cwd=ROOT)
+
+
+def serve(library: str) -> None:
+    """Answer lines with a workload and an image pair by the mean cost of the best matches."""
+    torch.ops.load_library(library)  # type: ignore[no-untyped-call]
+    for line in sys.stdin:
+        workload, pair = line.split()
+        query, key = _maps(workload, pair)
+        print(_run(query, key, WORKLOADS[workload]), flush=True)
+
+
+@cache
+def _maps(workload: str, pair: str) -> tuple[Tensor, Tensor]:
+    shape = {name: WORKLOADS[workload][name] for name in ("channels", "side", "batch") if name in WORKLOADS[workload]}
+    query, key = (features(image, **shape) for image in image_pairs()[pair])
+    return query, key
+
+
+def _run(query: Tensor, key: Tensor, workload: dict[str, Any]) -> float:
+    ops, patch = torch.ops.psal, [PATCH, PATCH]
+    seed, init, iterations = torch.tensor(0), workload["init"], workload["iterations"]
+    index, score = ops.search(query, key, None, None, None, seed, patch, NEIGHBORS, iterations, 0, init, 0)
+    if workload.get("train"):
+        out, mass = ops.attend(index, score, key, patch, 1.0)
+        grad_score, _ = ops.attend_backward(out, index, score, key, out, mass, patch, 1.0)
+        ops.score_backward(grad_score, query, key, index, score, patch, 0, 0)
+    return mean_cost(score)
+
+
+def build(folder: Path, constant: str | None = None, value: str = "") -> tuple[Path, str]:
+    """Build the kernels with ``constant`` changed; return the library and the constant's default."""
     shutil.copytree(ROOT / "csrc", folder / "csrc")
     shutil.copy(ROOT / "setup.py", folder)
     default = ""
     if constant:
         text = (folder / TUNING).read_text()
-        match = re.search(rf"\b{re.escape(constant)} = ([^;]+);", text)
+        match = re.search(rf"\b{re.escape(constant)} =\s+([^;]+);", text)
         if not match:
             raise ValueError(f"{TUNING} has no constant {constant}")
         default = match[1]
@@ -144,67 +153,54 @@ def build(folder: Path, constant: str | None = None, value: str = "") -> tuple[s
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"building {constant} = {value} failed:\n{done.stdout}{done.stderr}")
-    return str(next((folder / "lib").rglob("_C*.so"))), default
+    return next((folder / "lib").rglob("_C*.so")), default
 
 
-def worker(library: str, workload: str) -> dict[str, Any]:
-    """:func:`run_worker` in a fresh process."""
-    command = [sys.executable, "-m", "benchmarks.constants", "--worker", library, workload]
-    output = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    result: dict[str, Any] = json.loads(output)
-    return result
-
-
-def measure(default: str, variant: str, workload: str, rounds: int, exact: dict[str, float]) -> dict[str, Any]:
-    """Compare two builds, alternating between them."""
-    runs = [(worker(default, workload), worker(variant, workload)) for _ in range(rounds)]
-    cell: dict[str, Any] = {}
-    for pair, cost in exact.items():
-        ratios = [after[pair]["seconds"] / before[pair]["seconds"] for before, after in runs]
-        cell[pair] = {
-            "time_ratio": round(statistics.median(ratios), 3),
-            "time_ratio_range": [round(min(ratios), 3), round(max(ratios), 3)],
-            "default_cost_ratio": round(runs[0][0][pair]["cost"] / cost, 4),
-            "cost_ratio": round(runs[0][1][pair]["cost"] / cost, 4),
-        }
-    return cell
+def measure(default: LineServer, constant: str, value: str, rounds: int) -> Cell:
+    """Compare the default build with a variant, alternating between them."""
+    workload = VARIANTS[constant][0]
+    exact = exact_costs(WORKLOADS[workload]["channels"], WORKLOADS[workload].get("side"))
+    with tempfile.TemporaryDirectory() as temporary:
+        library, default_value = build(Path(temporary, "variant"), constant, value)
+        quantities = Quantities(label=f"{constant} = {value}, default {default_value}")
+        with server(library) as variant:
+            ratios = []
+            for pair in exact:
+                cases = {
+                    name: Case(lambda _, process=process, pair=pair: process.ask(f"{workload} {pair}"))  # type: ignore[misc]
+                    for name, process in (("default", default), ("variant", variant))
+                }
+                timings = time_interleaved(cases, rounds=rounds)
+                ratios.append(ratio(timings["variant"], timings["default"]))
+            quantities.add_ratios(f"time, {workload}", ratios, against="default")
+            for name, process in (("default", default), ("variant", variant)):
+                costs = [float(process.ask(f"{workload} {pair}")) / exact[pair] for pair in exact]
+                quantities.add(f"cost, {name}", costs, against="exact")
+    return quantities.cell()
 
 
 def main() -> None:
     """Measure all variants, or those of one constant."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=sorted(VARIANTS), help="measure this constant alone")
-    parser.add_argument("--rounds", type=int, default=7, help="runs of each build (default: %(default)s)")
-    parser.add_argument("--out", type=Path, default=ROOT / "results" / "constants.json")
-    parser.add_argument("--worker", nargs=2, metavar=("LIBRARY", "WORKLOAD"), help=argparse.SUPPRESS)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.constants", description=main.__doc__)
+    parser.add_argument("--only", nargs="+", choices=sorted(VARIANTS), help="measure these constants alone")
+    parser.add_argument("--rounds", type=int, default=15, help="timed rounds of each image pair [15]")
+    parser.add_argument("--out", type=Path, default=Path("results/constants.json"), help="results file; it is resumed")
+    parser.add_argument("--serve", metavar="LIBRARY", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.worker:
-        print(json.dumps(run_worker(*arguments.worker)))
+    if arguments.serve:
+        serve(arguments.serve)
         return
-    from psal.measure.machine import metadata
-
     settings = {
-        "patch_size": PATCH,
-        "neighbors": NEIGHBORS,
-        "rounds": arguments.rounds,
-        "quality_stride": QUALITY_STRIDE,
+        "patch_size": PATCH, "neighbors": NEIGHBORS, "rounds": arguments.rounds, "quality_stride": QUALITY_STRIDE,
         "workloads": WORKLOADS,
-    }
-    command = shlex.join(["python", "-m", "benchmarks.constants", *sys.argv[1:]])
-    content: dict[str, Any] = {"metadata": metadata(command), "settings": settings, "cells": {}}
-    with tempfile.TemporaryDirectory() as temporary:
-        library, _ = build(Path(temporary, "default"))
-        for constant in [arguments.only] if arguments.only else VARIANTS:
-            workload, values = VARIANTS[constant]
-            exact = exact_costs(WORKLOADS[workload]["channels"], WORKLOADS[workload].get("side"))
-            for value in values:
-                folder = Path(temporary, "variant")
-                variant, default = build(folder, constant, value)
-                cell = measure(library, variant, workload, arguments.rounds, exact)
-                shutil.rmtree(folder)
-                content["cells"][f"{constant} = {value}"] = {"default": default, "workload": workload, "pairs": cell}
-                arguments.out.write_text(json.dumps(content, indent=1, ensure_ascii=False) + "\n")
-                print(f"{constant} = {value} (default {default}): {json.dumps(cell)}", flush=True)
+    }  # fmt: skip
+    about = metadata(command_line("python -m benchmarks.constants", sys.argv[1:]))
+    record = Record.resume(arguments.out, settings, about)
+    wanted = [(name, value) for name in arguments.only or VARIANTS for value in VARIANTS[name][1]]
+    with tempfile.TemporaryDirectory() as temporary, server(build(Path(temporary, "default"))[0]) as default:
+        for constant, value in track(wanted, "measuring"):
+            record.keep(f"{constant} = {value}", partial(measure, default, constant, value, arguments.rounds))
+    show(record, quantity_tables(record))
 
 
 if __name__ == "__main__":

@@ -1,12 +1,13 @@
-"""Run a function in a fresh process, with JSON in and out."""
+"""Run a function in a fresh process, with JSON in and out, or keep a process that answers one line after the other."""
 
 import contextlib
 import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
 
 import torch
 
@@ -44,6 +45,41 @@ def run_in_fresh_process(
         last = (finished.stderr.strip().splitlines() or [f"exit code {finished.returncode}"])[-1]
         raise RuntimeError(f"{label or function.__name__} failed: {last}")
     return json.loads(finished.stdout)
+
+
+class LineServer:
+    """A process that answers each line of its standard input with a line, for builds that cannot share a process.
+
+    Args:
+        command: the program and its arguments.
+        options: further arguments of :class:`subprocess.Popen`, such as ``env``.
+    """
+
+    def __init__(self, command: Sequence[str], **options: Any) -> None:
+        self._process: subprocess.Popen[str] = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **options
+        )
+
+    def ask(self, line: str) -> str:
+        """Send a line and wait for the answer.
+
+        Raises:
+            RuntimeError: if the process ended; it has printed why.
+        """
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"no answer to {line}: see the error above")
+        return answer.strip()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._process.communicate()
 
 
 def main() -> None:
