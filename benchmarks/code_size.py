@@ -107,7 +107,7 @@ def main() -> None:
         quantities = Quantities(label=room)
         for what, count in counts.items():
             quantities.add(what, [count], against=f"{before.get(room, {}).get(what, 0):,} before")
-        record.keep(room, quantities.cell)
+        record.measure_once(room, quantities.cell)
     show(record, quantity_tables(record))
 
 

@@ -87,7 +87,7 @@ def main() -> None:
         server(arguments.after, arguments.size, arguments.threads) as after,
     ):
         for case in track(list(CASES), "comparing"):
-            record.keep(case, partial(_compare, case, before, after, arguments.rounds))
+            record.measure_once(case, partial(_compare, case, before, after, arguments.rounds))
     show(record, quantity_tables(record))
     differing = [case for case, cell in record.cells.items() if not cell["same_bits"]]
     print(f"other bits in: {', '.join(differing)}" if differing else "the same bits in all cases")

@@ -199,7 +199,7 @@ def main() -> None:
     wanted = [(name, value) for name in arguments.only or VARIANTS for value in VARIANTS[name][1]]
     with tempfile.TemporaryDirectory() as temporary, server(build(Path(temporary, "default"))[0]) as default:
         for constant, value in track(wanted, "measuring"):
-            record.keep(f"{constant} = {value}", partial(measure, default, constant, value, arguments.rounds))
+            record.measure_once(f"{constant} = {value}", partial(measure, default, constant, value, arguments.rounds))
     show(record, quantity_tables(record))
 
 

@@ -72,7 +72,7 @@ class Benchmark:
                 if arguments.rows:
                     record.cells.pop(name, None)
                 print(f"measuring: {name}", file=sys.stderr, flush=True)
-                record.keep(name, groups[name])
+                record.measure_once(name, groups[name])
         except (UsageError, FileNotFoundError) as error:
             sys.exit(f"error: {error}")
         record.cells = {name: record.cells[name] for name in self.groups if name in record.cells}

@@ -47,7 +47,9 @@ void write_matches(SearchState<S, T>& state) {
       const BestK<T> best = state.field[query];
       const int64_t padded_index = queries.padded_index(query);
       const auto final_cost = [&](T cost) { return S == Similarity::cosine ? cost * norms[padded_index] : cost; };
-      if (S == Similarity::cosine && !best.skipped()) {  // sort again: a query's norm may overflow, and NaNs go last
+      if (S == Similarity::cosine && !best.skipped()) {
+        // The search left out the query's norm. If it overflows, the products with it are NaN: sort again, NaNs last.
+        // `sorted` overwrites `best` in place, never ahead of the entry being read.
         BestK<T> sorted = state.field.emptied(query);
         for (int64_t n = 0; n < k; ++n) sorted.push(best.keys[n], nan_to_infinity(final_cost(best.costs[n])));
       }

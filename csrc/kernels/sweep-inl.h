@@ -1,5 +1,6 @@
 // The fast search: in scanline order, each pixel tries its predecessors' matches, moved along by one pixel. The map is
-// cut into chunks of rows that are swept in parallel; across chunks a predecessor counts as it was before the sweep.
+// cut into chunks of rows that are swept in parallel. A predecessor in another chunk contributes the matches it had
+// before the sweep; in the first sweep there are none, so it is skipped.
 
 #if defined(PSAL_KERNELS_SWEEP_INL_H_) == defined(PSAL_TARGET_TOGGLE)
 #ifdef PSAL_KERNELS_SWEEP_INL_H_
@@ -46,7 +47,8 @@ class Sweep {
     }
   }
 
-  // The first sweep, forward: it finds its first candidates with a tree.
+  // The first sweep, forward. Each pixel tries its predecessors' matches. Every second pixel, and any with fewer than k
+  // matches, also looks up the tree.
   void seed(const TreeSeeds<T>& seeds) {
     const Buffer<T> query_norms = seeds.inverse_norms_for(comparison_.query);
     for_chunks([&](const Chunk& chunk) {
@@ -183,7 +185,7 @@ class Sweep {
     return comparison_.template normalized<S>(sum + change, key);
   }
 
-  // Tries a random one of the pixels around the best match.
+  // Tries one random key adjacent to the best match.
   void try_random_step(const Pixel& pixel, int64_t sweep, BestK<T>& best) const {
     const SearchArguments<T>& arguments = state_.arguments;
     int64_t steps = 1;

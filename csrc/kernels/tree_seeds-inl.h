@@ -33,7 +33,7 @@ class TreeSeeds {
   TreeSeeds(const PaddedMap<T>& key, const Problem<T>& problem, const ValidKeys& keys, int64_t neighbors)
       : TreeSeeds(key, problem, keys, neighbors, norms(key, problem)) {}
 
-  // What a Reader needs of the query's map besides its values.
+  // The inverse norms of the query's patches, which a Reader needs; empty for "l2".
   Buffer<T> inverse_norms_for(const PaddedMap<T>& query) const { return norms(query, problem_); }
 
   // Finds candidates for the queries of one chunk, in order: start() a query, scan further leaves, finish().
@@ -48,8 +48,8 @@ class TreeSeeds {
           chunk_end_(chunk_end),
           found_(1, seeds.neighbors_) {}
 
-    // Finds keys with a descriptor distance below `bound`: the k closest of the leaves that are scanned. With an
-    // infinite bound, finish() scans until there are k.
+    // Begins a query and scans its own leaf. Of all leaves scanned, the k closest keys with a descriptor distance below
+    // `bound` are kept. If `bound` is infinite, finish() scans further leaves until there are k.
     void start(int64_t query, float bound) {
       const int64_t width = query_.grid.shape.size[2], row = query / width;
       if (row != row_) {
@@ -66,7 +66,7 @@ class TreeSeeds {
       scan(leaf_[x]);
     }
 
-    // The leaf of a key that a predecessor's match leads to; none if that is not a valid key.
+    // Scans the leaf that holds this key; does nothing if the key is not valid.
     void scan_leaf_of(int32_t key) {
       if (seeds_.leaf_of_key_[key] >= 0) scan(seeds_.leaf_of_key_[key]);
     }

@@ -105,7 +105,7 @@ def attend(matches: Matches, value: Tensor, *, temperature: float = 1.0) -> Tens
     Args:
         matches: result of :func:`patch_match`; index and score are ``(B, k, *Sq)``.
         value: ``(B, Cv, *Sk)``, on the key's grid.
-        temperature: softmax temperature; towards 0 only the best match counts.
+        temperature: softmax temperature; near 0 only the best match counts.
 
     Returns:
         ``(B, Cv, *Sq)``, in the value's type; 0 for masked queries.
@@ -123,7 +123,7 @@ def attend(matches: Matches, value: Tensor, *, temperature: float = 1.0) -> Tens
 def aggregate(
     matches: Matches, value: Tensor, *, patch_size: int | Sequence[int] = 7, temperature: float = 1.0
 ) -> Tensor:
-    """Average the values that the whole patch window around each pixel matched, each shifted back to the pixel.
+    """Average the values at the matches of all pixels in a patch window, each shifted back by the pixel's offset.
 
     Pixel i takes the values at ``ψ(i + δ) − δ`` for every offset δ of the window and each of the k matches ψ of i + δ,
     weighted by one softmax over all of them. Positions outside the key's grid drop out.
@@ -132,7 +132,7 @@ def aggregate(
         matches: result of :func:`patch_match`; index and score are ``(B, k, *Sq)``.
         value: ``(B, Cv, *Sk)``, on the key's grid.
         patch_size: odd side of the window, an int or one int per spatial dimension.
-        temperature: softmax temperature; towards 0 only the best match of the window counts.
+        temperature: softmax temperature; near 0 only the best match of the window counts.
 
     Returns:
         ``(B, Cv, *Sq)``, in the value's type; 0 where no match is left.
@@ -187,7 +187,7 @@ def patch_attention(
         key: ``(B, C, *Sk)``.
         value: ``(B, Cv, *Sk)``.
         aggregate: average over the matches of the whole patch window around each pixel, not the pixel's own alone.
-        temperature: softmax temperature; towards 0 only the best match counts.
+        temperature: softmax temperature; near 0 only the best match counts.
         return_matches: also return the :class:`Matches`.
         patch_size, neighbors, iterations, similarity, init, key_mask, query_mask, padding_mode, seed, backend: as in
             :func:`patch_match`.

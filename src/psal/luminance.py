@@ -25,7 +25,7 @@ def chroma(color: Tensor) -> Tensor:
 def join(luma: Tensor, chroma: Tensor) -> Tensor:
     """Return the color with exactly this luma and, within the RGB gamut, this chroma.
 
-    Chroma outside the gamut is scaled towards gray, because clipping the channels would change the luma.
+    Chroma outside the gamut is scaled toward gray, because clipping the channels would change the luma.
 
     Args:
         luma: ``[1, H, W]``, 0..1.

@@ -38,7 +38,7 @@ class Start:
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """Options of :func:`psal.patch_match`, checked as far as that needs no maps.
+    """Options of :func:`psal.patch_match`; all that does not depend on the maps is checked here.
 
     Attributes:
         patch_size: odd side of the compared patches, an int or one int per spatial dimension.

@@ -17,9 +17,9 @@ def interrupted() -> Cell:
 def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "table.json"
     record = Record.resume(path, {"sizes": (1, 2)}, FIRST)
-    record.keep("one", lambda: {"value": 1})
+    record.measure_once("one", lambda: {"value": 1})
     with pytest.raises(KeyboardInterrupt):
-        record.keep("two", interrupted)
+        record.measure_once("two", interrupted)
 
     resumed = Record.resume(path, {"sizes": (1, 2)}, FIRST | {"date": "tuesday"})
     assert resumed.keep("one", interrupted)["value"] == 1
@@ -30,18 +30,18 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
 
 def test_a_cell_from_another_machine_has_its_own_metadata(tmp_path: Path) -> None:
     path = tmp_path / "table.json"
-    Record.resume(path, {}, FIRST).keep("one", lambda: {"value": 1})
+    Record.resume(path, {}, FIRST).measure_once("one", lambda: {"value": 1})
     same = Record.resume(path, {}, FIRST | {"date": "tuesday", "load": 2.0, "commit": "2"})
     assert same.keep("two", lambda: {"value": 2}).keys() == {"value", "date", "commit"}
     assert same.cells["two"]["commit"] == "2"
     other = FIRST | {"cpu": "B"}
-    assert Record.resume(path, {}, other).keep("three", lambda: {"value": 3})["metadata"] == other
+    assert Record.resume(path, {}, other).measure_once("three", lambda: {"value": 3})["metadata"] == other
     assert "metadata" not in Record.read(path).cells["one"]
 
 
 def test_other_settings_are_refused_unless_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "table.json"
-    Record.resume(path, {"size": 1, "pairs": 3}, {}).keep("one", lambda: {"value": 1})
+    Record.resume(path, {"size": 1, "pairs": 3}, {}).measure_once("one", lambda: {"value": 1})
     with pytest.raises(UsageError, match=r"other settings \(size\)"):
         Record.resume(path, {"size": 2, "pairs": 3}, {})
     assert Record.resume(path, {"size": 2, "pairs": 3}, {}, overwrite=True).cells == {}

@@ -118,7 +118,7 @@ def attempt(handler: Callable[..., Any], outputs: int) -> Callable[..., Any]:
     """Wrap a handler whose first output is the message line, so that errors appear there.
 
     Args:
-        handler: takes the inputs and the request, returns all outputs.
+        handler: called with the request and then the inputs; returns all outputs.
         outputs: how many it returns.
     """
 
@@ -149,7 +149,7 @@ def complaint(line: str) -> str:
 
 
 def sentence(line: str) -> str:
-    """Make a sentence: capital letter and full stop.
+    """Make a sentence: capital letter and period.
 
     >>> sentence("the mask is empty")
     'The mask is empty.'

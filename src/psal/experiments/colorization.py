@@ -67,14 +67,14 @@ class ColorizationExperiment:
 
     def run(self, record: Record, progress: Progress) -> None:
         done = 0
-        record.keep("gray", lambda: self._test(lambda gray, _: gray.expand(-1, 3, -1, -1)))
+        record.measure_once("gray", lambda: self._test(lambda gray, _: gray.expand(-1, 3, -1, -1)))
         for network in self.comparison.networks:
             for seed in seeds_of(network, self.seeds):
                 report = partial(_report_step, progress, done, f"{label(network.trained)}, seed {seed}")
-                record.keep(cell_name(network, seed), partial(self._train_and_test, network, seed, report))
+                record.measure_once(cell_name(network, seed), partial(self._train_and_test, network, seed, report))
                 done += self.iterations
             progress(done, f"{label(network.tested)}, memory")
-            record.keep(f"{network.tested} cost", partial(self._cost, network.tested))
+            record.measure_once(f"{network.tested} cost", partial(self._cost, network.tested))
 
     def _train_and_test(self, network: Network, seed: int, report: Callable[[int, float], None]) -> Cell:
         task = ColorizeTask(self.data, _layer_at(network.trained, self.size), self.size, seed)

@@ -65,7 +65,7 @@ class MemoryExperiment:
     def run(self, record: Record, progress: Progress) -> None:
         for done, case in enumerate(self._cases()):
             progress(done, f"{label(case.attention)}, {case.size}²{', backward' if case.backward else ''}")
-            record.keep(_cell_name(case.attention, case.size, case.backward), partial(self._cell, case, record))
+            record.measure_once(_cell_name(case.attention, case.size, case.backward), partial(self._cell, case, record))
         progress(self.step_count, "")
 
     def _cell(self, case: LayerSetting, record: Record) -> Cell:

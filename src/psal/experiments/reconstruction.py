@@ -92,13 +92,13 @@ class ReconstructionExperiment:
         for name, size in self._cases():
             for index, pair in enumerate(self.pairs.names):
                 progress(done, f"{label(name)}, {size}², {pair}")
-                record.keep(f"{name} {size} {pair}", partial(self._loss, name, index, size))
+                record.measure_once(f"{name} {size} {pair}", partial(self._loss, name, index, size))
                 done += 1
         largest = max(self.sizes)
         for name in self.layers:
             progress(done, f"{label(name)}, memory")
             setting = LayerSetting(name, largest, channels=3, patch_size=PATCH_SIZE, threads=self.threads)
-            record.keep(f"{name} {largest} memory", partial(measure, setting))
+            record.measure_once(f"{name} {largest} memory", partial(measure, setting))
             done += 1
         progress(done, "")
 

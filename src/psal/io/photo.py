@@ -55,7 +55,7 @@ class Photo:
 
     @classmethod
     def open(cls, path: str | os.PathLike[str], max_pixels: int = MAX_PIXELS) -> Self:
-        """Read a file, upright as its orientation tag says.
+        """Read a file and rotate it upright by its orientation tag.
 
         Args:
             path: PNG, JPEG, TIFF, WebP, BMP or GIF; gray or RGB, with or without alpha, 8 or 16 bits per channel.
@@ -77,7 +77,9 @@ class Photo:
         return cls(*decode(content, str(path), max_pixels))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write a file atomically, with the metadata; JPEG with quality 95, all other formats without loss.
+        """Write a file atomically, with the metadata.
+
+        JPEG is lossy (:data:`psal.io.formats.JPEG_QUALITY`), WebP and BMP reduce 16 bits to 8; the rest is lossless.
 
         Args:
             path: its suffix names the format: .png, .jpg, .tif, .webp or .bmp. JPEG, WebP and BMP have 8 bits per

@@ -1,4 +1,4 @@
-"""Measurements in a JSON file that is written after each of them, so that an interrupted run can be resumed."""
+"""A results file: measurements as JSON, saved after each one, so that an interrupted run can be resumed."""
 
 import json
 from collections.abc import Callable
@@ -82,8 +82,8 @@ class Record:
         record.run = metadata
         return record
 
-    def keep(self, name: str, measure: Callable[[], Cell]) -> Cell:
-        """The cell of that name; if it is missing, it is measured and written to the file."""
+    def measure_once(self, name: str, measure: Callable[[], Cell]) -> Cell:
+        """Return the cell of that name; if it is missing, measure it and save the file first."""
         if name not in self.cells:
             cell = measure() | {"date": now(), "commit": self.run.get("commit")}
             if _lasting(self.run) != _lasting(self.metadata):

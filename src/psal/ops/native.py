@@ -1,4 +1,4 @@
-"""The CPU kernels of csrc/ as torch ops: loading, schemas' fake implementations and gradients."""
+"""The CPU kernels of csrc/ as torch ops: loads the library, and registers shapes for tracing, and gradients."""
 
 import importlib.util
 from collections.abc import Iterator, Sequence

@@ -3,7 +3,8 @@
 The native kernels agree with this file or are wrong. It also runs wherever there is no kernel.
 
 Shapes: B batch, C channels of query and key, Cv channels of the value, k matches per query, m candidates per query,
-N query pixels on the grid *Sq, M key pixels on the grid *Sk, D spatial dimensions, d = C · patch elements of a patch.
+N query pixels on the grid *Sq, M key pixels on the grid *Sk, D spatial dimensions, d elements of a patch: C times
+its pixels.
 """
 
 import math
@@ -30,8 +31,9 @@ def search(
 ) -> Matches:
     """Find each query's k best keys by PatchMatch as in the paper.
 
-    k random keys per query, then in each iteration jump flooding, which tries the best match of pixels 1, 2, 4 and 8
-    away shifted back by that distance, and random search around the best match in windows of halving size.
+    Each query starts with k random keys. Each iteration has two steps. Jump flooding takes the best match of the pixels
+    1, 2, 4 and 8 away along each axis and shifts it back by that distance. Random search draws one key from each of a
+    series of windows around the best match, each half the size of the one before.
 
     Raises:
         ValueError: if ``options.init`` is "tree", which only the native backend has.
@@ -179,7 +181,7 @@ def attend(matches: Matches, value: Tensor, temperature: float) -> Tensor:
 
 
 def aggregate(matches: Matches, value: Tensor, sides: Sequence[int], temperature: float) -> Tensor:
-    """Average the values that the whole patch window around each pixel i matched, shifted back to i.
+    """Average the values at the matches of all pixels in a window around i, each shifted back by its offset from i.
 
     These are the values at ψ(i + δ) − δ for every offset δ of the window and every one of the k matches ψ of i + δ,
     weighted by one softmax of score / temperature over all of them. Positions outside the key's grid drop out.

@@ -82,11 +82,11 @@ class Outcome:
 def train(
     task: Task, settings: Settings, out: Path, progress: Callable[[int, float], None] = lambda step, loss: None
 ) -> Outcome:
-    """Train a task, or resume the run in the folder ``out``. On a CPU an interrupted run ends with the same bits.
+    """Train a task, or resume the run in the folder ``out``. On a CPU, a resumed run ends with the same bits.
 
-    Step s of process r of w takes the ``batch`` examples from number (s · w + r) · batch on, one after the other. Each
-    seeds torch's generator from the run's seed and its own number. So checkpoints need no generator state, and a step
-    does not depend on how its examples are distributed over processes.
+    In step s, process r of w takes ``batch`` consecutive examples, starting at number (s · w + r) · batch. Before each
+    example, torch's generator is seeded with the run's seed and the example's number. So checkpoints need no generator
+    state, and a step does not depend on how its examples are distributed over processes.
 
     Args:
         task: the task.

@@ -1,4 +1,4 @@
-// Painting a hole over a photograph. The value says what to paint on: {preview, width, height, mask}; the strokes stay
+// Painting a hole over a photograph. The value says what to paint on: {preview, mask}; the strokes stay
 // here, and window.psalPainted() gives them as a PNG that is opaque in the hole.
 const COLOR = "#ff2d6f";
 const MOST_STEPS = 30; // that can be undone

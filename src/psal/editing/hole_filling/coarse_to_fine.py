@@ -1,4 +1,4 @@
-"""Fill a hole from the coarsest level of a pyramid to the finest, by turns of search and vote."""
+"""Fill a hole from the coarsest level of a pyramid to the finest, alternating search and vote."""
 
 import math
 
@@ -22,7 +22,7 @@ from psal.progress import Progress
 from psal.seeds import add_to_seed
 
 MAX_TURNS_COARSEST, MAX_TURNS, MAX_TURNS_FINEST = 6, 4, 2  # of search and vote, per level
-MIN_CHANGE = 0.002  # of a pixel, on average: smaller changes end a level
+MIN_CHANGE = 0.002  # mean absolute change of the hole's features (0..1) in one turn, below which a level ends
 MATCH_DECAY = 1.6  # a pixel loses this factor of its weight in matching per pixel of depth
 MIN_MATCH_WEIGHT = 0.02  # keeps deep pixels from underflow
 SEEDS_PER_LEVEL = 1000  # distance between the seeds of two levels

@@ -152,7 +152,7 @@ def _interpolation(unknown: Mask, domain: Mask) -> Matrix:
             columns.append(coarse_index[corner][row])
             weights.append(weight[row])
     row = np.concatenate(rows)
-    values = np.concatenate(weights) / total[row]  # pixels outside the domain don't pull towards 0
+    values = np.concatenate(weights) / total[row]  # pixels outside the domain don't pull toward 0
     return sparse.csr_array((values, (row, np.concatenate(columns))), shape=(len(y), int(coarse_unknown.sum())))
 
 
