@@ -22,9 +22,9 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
         record.measure_once("two", interrupted)
 
     resumed = Record.resume(path, {"sizes": (1, 2)}, FIRST | {"date": "tuesday"})
-    assert resumed.keep("one", interrupted)["value"] == 1
+    assert resumed.measure_once("one", interrupted)["value"] == 1
     assert "two" not in resumed.cells
-    assert resumed.keep("two", lambda: {"value": 2})["value"] == 2
+    assert resumed.measure_once("two", lambda: {"value": 2})["value"] == 2
     assert resumed.metadata == FIRST
 
 
@@ -32,7 +32,7 @@ def test_a_cell_from_another_machine_has_its_own_metadata(tmp_path: Path) -> Non
     path = tmp_path / "table.json"
     Record.resume(path, {}, FIRST).measure_once("one", lambda: {"value": 1})
     same = Record.resume(path, {}, FIRST | {"date": "tuesday", "load": 2.0, "commit": "2"})
-    assert same.keep("two", lambda: {"value": 2}).keys() == {"value", "date", "commit"}
+    assert same.measure_once("two", lambda: {"value": 2}).keys() == {"value", "date", "commit"}
     assert same.cells["two"]["commit"] == "2"
     other = FIRST | {"cpu": "B"}
     assert Record.resume(path, {}, other).measure_once("three", lambda: {"value": 3})["metadata"] == other
