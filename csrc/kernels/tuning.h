@@ -25,8 +25,7 @@ constexpr int64_t kSeedPeriod = 2;  // the tree is searched where z + y + x is a
 // Sweeps (kernels/sweep-inl.h). A chunk has at least this many rows and pixels.
 constexpr int64_t kChunkRows = 16;
 constexpr int64_t kChunkPixels = 4096;
-constexpr int64_t kIncrementalGain =
-    3;  // pre-test incrementally if a face has this many times fewer vectors than a patch
+constexpr int64_t kIncrementalGain = 3;  // moved_cost() is used if a patch has this many times the vectors of a face
 
 // Jump flooding (kernels/lower_bound-inl.h).
 constexpr int64_t kLowerBoundMinVectors = 4;  // up to this many vectors per patch, the full cost is cheap enough
