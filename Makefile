@@ -6,6 +6,8 @@ CXX ?= g++
 TORCH := torch==2.13.0  # the CPU build's version; an unpinned torch brings gigabytes of CUDA
 DATA ?= data
 PYTEST_ARGS ?=
+# One process per core. Threads that spin while they wait would slow the other process down.
+PYTEST = OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n auto --dist loadfile
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -35,15 +37,15 @@ demo: $(KERNEL)  ## run every edit on its sample picture; results in demo/
 
 test: lint $(CHROMIUM)  ## lint, and all tests but the slow ones
 	$(SAY) "tests"
-	$(BIN)/python -m pytest -q -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 
 test-app: $(KERNEL) $(CHROMIUM)  ## the tests of the page alone, in a browser
 	$(SAY) "tests of the page"
-	$(BIN)/python -m pytest -q -m "not slow" tests/app $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" tests/app $(PYTEST_ARGS)
 
 test-all: lint sanitize $(CHROMIUM)  ## lint, all tests, and the kernel's tests under the sanitizers
 	$(SAY) "all tests"
-	$(BIN)/python -m pytest -q $(PYTEST_ARGS)
+	$(PYTEST) $(PYTEST_ARGS)
 
 lint: $(KERNEL)  ## ruff, mypy and clang-format
 	$(SAY) "lint and types"

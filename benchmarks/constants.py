@@ -13,12 +13,10 @@ import sys
 import tempfile
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor
 
+from benchmarks.constants_worker import NEIGHBORS, PATCH, QUALITY_STRIDE, WORKLOADS, features, image_pairs, mean_cost
 from psal.measure.machine import command_line, metadata
 from psal.measure.process import LineServer
 from psal.measure.quantities import Quantities
@@ -26,20 +24,10 @@ from psal.measure.record import Cell, Record
 from psal.measure.table import quantity_tables
 from psal.measure.terminal import show, track
 from psal.measure.timing import Case, ratio, time_interleaved
+from psal.ops.native import simd_paths
 
 ROOT = Path(__file__).parents[1]
 TUNING = Path("csrc/kernels/tuning.h")
-PATCH, NEIGHBORS = 7, 3
-QUALITY_STRIDE = 4  # quality is that of every fourth query along each axis: exact search of all would take hours
-
-# What runs: init (0 random, 1 tree), iterations, feature channels, whether attention and gradients run too, the batch.
-WORKLOADS: dict[str, dict[str, Any]] = {
-    "tree": {"init": 1, "iterations": 1, "channels": 16},
-    "wide": {"init": 1, "iterations": 1, "channels": 64},
-    "random": {"init": 0, "iterations": 5, "channels": 16},
-    "train": {"init": 1, "iterations": 1, "channels": 16, "train": True},
-    "batch": {"init": 1, "iterations": 1, "channels": 16, "batch": 8, "side": 128},
-}
 VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kPcaIterations": ("tree", ("6", "24")),
     "kMinChannelSamples": ("wide", ("64", "512")),
@@ -65,32 +53,6 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def image_pairs() -> dict[str, tuple[Tensor, Tensor]]:
-    """Query and key images ``(1, 3, 256, W)`` in 0..1, from scikit-image: two views, and two halves of one picture."""
-    from skimage import data
-
-    left, right, _ = data.stereo_motorcycle()
-    coffee = data.coffee()
-    crops = {
-        "motorcycle": (left[100:356, 200:520], right[100:356, 200:520]),
-        "coffee": (coffee[70:326, :300], coffee[70:326, 300:]),
-    }
-    tensors = {name: [torch.tensor(crop).permute(2, 0, 1)[None] / 255 for crop in pair] for name, pair in crops.items()}
-    return {name: (query, key) for name, (query, key) in tensors.items()}
-
-
-def features(image: Tensor, channels: int, side: int | None = None, batch: int = 1) -> Tensor:
-    """Random 3×3 convolutions with ReLU, always the same ones: ``(batch, channels, H, W)``."""
-    weight = torch.randn(channels, 3, 3, 3, generator=torch.Generator().manual_seed(0)) / 27**0.5
-    maps = F.conv2d(image, weight, padding=1).relu()
-    return maps[..., :side, :side].expand(batch, -1, -1, -1).contiguous()
-
-
-def mean_cost(score: Tensor) -> float:
-    """Mean cost of the best match, over every fourth query along each axis."""
-    return -score[0, 0, ::QUALITY_STRIDE, ::QUALITY_STRIDE].double().mean().item()
-
-
 @cache
 def exact_costs(channels: int, side: int | None) -> dict[str, float]:
     """Mean cost of the exact best match, per image pair."""
@@ -106,35 +68,8 @@ def exact_costs(channels: int, side: int | None) -> dict[str, float]:
 
 
 def server(library: Path) -> LineServer:
-    """A process that runs workloads with the kernels of one library; see :func:`serve`."""
-    return LineServer([sys.executable, "-m", "benchmarks.constants", "--serve", str(library)], cwd=ROOT)
-
-
-def serve(library: str) -> None:
-    """Answer lines with a workload and an image pair by the mean cost of the best matches."""
-    torch.ops.load_library(library)  # type: ignore[no-untyped-call]
-    for line in sys.stdin:
-        workload, pair = line.split()
-        query, key = _maps(workload, pair)
-        print(_run(query, key, WORKLOADS[workload]), flush=True)
-
-
-@cache
-def _maps(workload: str, pair: str) -> tuple[Tensor, Tensor]:
-    shape = {name: WORKLOADS[workload][name] for name in ("channels", "side", "batch") if name in WORKLOADS[workload]}
-    query, key = (features(image, **shape) for image in image_pairs()[pair])
-    return query, key
-
-
-def _run(query: Tensor, key: Tensor, workload: dict[str, Any]) -> float:
-    ops, patch = torch.ops.psal, [PATCH, PATCH]
-    seed, init, iterations = torch.tensor(0), workload["init"], workload["iterations"]
-    index, score = ops.search(query, key, None, None, None, seed, patch, NEIGHBORS, iterations, 0, init, 0)
-    if workload.get("train"):
-        out, mass = ops.attend(index, score, key, patch, 1.0)
-        grad_score, _ = ops.attend_backward(out, index, score, key, out, mass, patch, 1.0)
-        ops.score_backward(grad_score, query, key, index, score, patch, 0, 0)
-    return mean_cost(score)
+    """A process that runs workloads with the kernels of one library."""
+    return LineServer([sys.executable, "-m", "benchmarks.constants_worker", str(library)], cwd=ROOT)
 
 
 def build(folder: Path, constant: str | None = None, value: str = "") -> tuple[Path, str]:
@@ -149,6 +84,9 @@ def build(folder: Path, constant: str | None = None, value: str = "") -> tuple[P
             raise ValueError(f"{TUNING} has no constant {constant}")
         default = match[1]
         (folder / TUNING).write_text(text[: match.start(1)] + value + text[match.end(1) :])
+    for target in (folder / "csrc" / "simd").glob("target_*.cpp"):
+        if target.stem != f"target_{simd_paths()[-1].removeprefix('x86-64-')}":  # never run here: compile it quickly
+            target.write_text(f'#pragma GCC optimize("O0")\n{target.read_text()}')
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--build-lib", "lib"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode:
@@ -185,11 +123,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=sorted(VARIANTS), help="measure these constants alone")
     parser.add_argument("--rounds", type=int, default=15, help="timed rounds of each image pair [15]")
     parser.add_argument("--out", type=Path, default=Path("results/constants.json"), help="results file; it is resumed")
-    parser.add_argument("--serve", metavar="LIBRARY", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.serve:
-        serve(arguments.serve)
-        return
     settings = {
         "patch_size": PATCH, "neighbors": NEIGHBORS, "rounds": arguments.rounds, "quality_stride": QUALITY_STRIDE,
         "workloads": WORKLOADS,
