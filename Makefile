@@ -6,8 +6,10 @@ CXX ?= g++
 TORCH := torch==2.13.0  # the CPU build's version; an unpinned torch brings gigabytes of CUDA
 DATA ?= data
 PYTEST_ARGS ?=
-# One process per core. Threads that spin while they wait would slow the other process down.
-PYTEST = OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q -n auto --dist loadfile
+# One process per core, but for the page, whose tests drive a browser. Threads must not spin while they wait: that would
+# slow the other processes down.
+PYTEST = OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest -q
+PARALLEL = -n auto --dist worksteal
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -37,7 +39,8 @@ demo: $(KERNEL)  ## run every edit on its sample picture; results in demo/
 
 test: lint $(CHROMIUM)  ## lint, and all tests but the slow ones
 	$(SAY) "tests"
-	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+	$(PYTEST) $(PARALLEL) -m "not slow" --ignore=tests/app $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow" tests/app $(PYTEST_ARGS)
 
 test-app: $(KERNEL) $(CHROMIUM)  ## the tests of the page alone, in a browser
 	$(SAY) "tests of the page"
@@ -45,7 +48,8 @@ test-app: $(KERNEL) $(CHROMIUM)  ## the tests of the page alone, in a browser
 
 test-all: lint sanitize $(CHROMIUM)  ## lint, all tests, and the kernel's tests under the sanitizers
 	$(SAY) "all tests"
-	$(PYTEST) $(PYTEST_ARGS)
+	$(PYTEST) $(PARALLEL) --ignore=tests/app $(PYTEST_ARGS)
+	$(PYTEST) tests/app $(PYTEST_ARGS)
 
 lint: $(KERNEL)  ## ruff, mypy and clang-format
 	$(SAY) "lint and types"

@@ -40,6 +40,7 @@ def groups_that_can_run(module: ModuleType) -> list[str]:
     return [name for name in module.GROUPS if name not in FOREIGN or importlib.util.find_spec(FOREIGN[name])]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", [layer, editing])
 def test_a_quick_run_measures_every_group(
     module: ModuleType,
