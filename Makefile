@@ -39,8 +39,12 @@ demo: $(KERNEL)  ## run every edit on its sample picture; results in demo/
 
 test: lint $(CHROMIUM)  ## lint, and all tests but the slow ones
 	$(SAY) "tests"
-	$(PYTEST) $(PARALLEL) -m "not slow" --ignore=tests/app $(PYTEST_ARGS)
-	$(PYTEST) -m "not slow" tests/app $(PYTEST_ARGS)
+ifeq ($(PYTEST_ARGS),)
+	$(PYTEST) $(PARALLEL) -m "not slow" --ignore=tests/app
+	$(PYTEST) -m "not slow" tests/app
+else
+	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
+endif
 
 test-app: $(KERNEL) $(CHROMIUM)  ## the tests of the page alone, in a browser
 	$(SAY) "tests of the page"
@@ -48,8 +52,12 @@ test-app: $(KERNEL) $(CHROMIUM)  ## the tests of the page alone, in a browser
 
 test-all: lint sanitize $(CHROMIUM)  ## lint, all tests, and the kernel's tests under the sanitizers
 	$(SAY) "all tests"
-	$(PYTEST) $(PARALLEL) --ignore=tests/app $(PYTEST_ARGS)
-	$(PYTEST) tests/app $(PYTEST_ARGS)
+ifeq ($(PYTEST_ARGS),)
+	$(PYTEST) $(PARALLEL) --ignore=tests/app
+	$(PYTEST) tests/app
+else
+	$(PYTEST) $(PYTEST_ARGS)
+endif
 
 lint: $(KERNEL)  ## ruff, mypy and clang-format
 	$(SAY) "lint and types"
@@ -58,11 +66,11 @@ lint: $(KERNEL)  ## ruff, mypy and clang-format
 	$(BIN)/mypy
 	$(BIN)/clang-format --dry-run -Werror $(SOURCES)
 
-docs: $(PACKAGE_STAMP)  ## build the documentation into build/site
+docs: $(KERNEL)  ## build the documentation into build/site
 	$(SAY) "documentation"
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-docs-serve: $(PACKAGE_STAMP)  ## show the documentation at http://127.0.0.1:8000, and follow changes
+docs-serve: $(KERNEL)  ## show the documentation at http://127.0.0.1:8000, and follow changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
 bench: $(KERNEL) $(BENCH_STAMP)  ## measure the layer and the edits on real pictures: make bench DATA=folder
@@ -85,7 +93,7 @@ sanitize: $(KERNEL)  ## the kernel's tests under AddressSanitizer and UBSan
 
 clean:  ## remove build products; .venv is kept
 	rm -rf build dist demo src/*.egg-info $(KERNEL) .mypy_cache .pytest_cache .ruff_cache .hypothesis
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks docs -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(TORCH_STAMP):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -8,7 +8,7 @@ import pytest
 import torch
 from support.maps import gradients, normal_map, random_mask
 from support.tolerances import assert_close, assert_same_bits
-from torch import nn
+from torch import Tensor, nn
 
 import psal
 from psal.options import SearchOptions
@@ -179,3 +179,33 @@ def test_autocast_does_not_change_the_types_of_the_function() -> None:
     with torch.autocast("cpu", dtype=torch.bfloat16):
         out, matches = psal.patch_attention(*inputs(), return_matches=True)
     assert (out.dtype, matches.score.dtype) == (torch.float32, torch.float32)
+
+
+class WeightedDistance(nn.Module):
+    """A similarity that is learned."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(1))
+
+    def forward(self, query_patches: Tensor, key_patches: Tensor) -> Tensor:
+        scores: Tensor = -self.weight * (query_patches - key_patches).square().sum(-1)
+        return scores
+
+
+def test_a_learned_similarity_is_part_of_the_layer() -> None:
+    layer = psal.PatchAttention(3, 2, similarity=WeightedDistance())
+    block = psal.PatchAttentionBlock(4, patch_size=3, similarity=WeightedDistance())
+    assert list(layer.state_dict()) == ["similarity.weight"]
+    assert "attention.similarity.weight" in dict(block.named_parameters())
+    copied = copy.deepcopy(layer).double().eval()
+    similarity = copied.similarity
+    assert isinstance(similarity, WeightedDistance)
+    assert copied.options.similarity is similarity
+    assert similarity.weight.dtype == torch.float64
+    assert not similarity.training
+    image = normal_map(1, 2, 6, 7)
+    layer(image, image.flip(2), image).square().sum().backward()
+    assert layer.similarity.weight.grad is not None
+    layer.similarity = "l2"
+    assert list(layer.parameters()) == []

@@ -161,6 +161,13 @@ def patch_attention(
 ) -> tuple[Tensor, Matches]: ...  # fmt: skip
 
 
+@overload
+def patch_attention(
+    query: Tensor, key: Tensor, value: Tensor, *, aggregate: bool = ..., temperature: float = ...,
+    return_matches: bool, **search: Unpack[SearchKeywords],
+) -> Tensor | tuple[Tensor, Matches]: ...  # fmt: skip
+
+
 def patch_attention(
     query: Tensor,
     key: Tensor,

@@ -71,6 +71,10 @@ class PatchAttention(AttentionLayer):
         if name in SearchOptions.__dataclass_fields__:
             name, value = "options", replace(self.options, **{name: value})
         super().__setattr__(name, value)
+        if name == "options":  # a similarity with weights is part of the layer: parameters, state_dict, to, eval
+            self._modules.pop("similarity", None)
+            if isinstance(value.similarity, nn.Module):
+                self._modules["similarity"] = value.similarity
 
     def forward(
         self,

@@ -71,6 +71,7 @@ def test_upscale_writes_a_larger_picture(tmp_path: Path, run_here: Run) -> None:
     [
         ("upscale", "--scale", "5", "less than or equal to 4"),
         ("upscale", "--scale", "nan", "less than or equal to 4"),
+        ("upscale", "--scale", "1", "1 is not above 1"),
         ("upscale", "--scale", "big", "valid number"),
         ("upscale", "--seed", "1.5", "valid integer"),
         ("upscale", "--threads", "0", "greater than or equal to 1"),
@@ -87,17 +88,11 @@ def test_an_option_that_cannot_be_used_is_named_with_what_is_expected(
     assert words in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "words"),
-    [("--scale", "1", "scale must be above 1"), ("--seed", str(2**63), "seed must fit into 64 bits")],
-)
-def test_what_the_library_refuses_is_one_line(
-    option: str, value: str, words: str, pair: tuple[Path, Path], run_here: Run
-) -> None:
-    done = run_here("upscale", pair[0], "-o", pair[0].with_name("out.png"), option, value)
-    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert words in done.stderr
-    assert not pair[0].with_name("out.png").exists()
+def test_a_seed_beyond_64_bits_is_refused_before_anything_is_written(pair: tuple[Path, Path], run_here: Run) -> None:
+    done = run_here("upscale", pair[0], "-o", f"{pair[0].with_name('new')}/", "--seed", 2**63)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "seed must fit into 64 bits" in done.stderr
+    assert not pair[0].with_name("new").exists()
 
 
 def test_what_a_format_cannot_hold_is_refused_before_the_work(tmp_path: Path, run_here: Run) -> None:

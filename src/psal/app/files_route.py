@@ -15,13 +15,13 @@ from psal.app.limits import MAX_FILE_BYTES, MEGA
 from psal.app.sessions import Session, plain_name
 
 SHOWN = ("image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp")  # everything else is only downloaded
-LARGEST_FORM = 4  # files
+MAX_FORM_BYTES = 4  # files
 
 
 async def receive_upload(request: Request, session: Session) -> Response:
     """Keep a form's files in the session's folder; the answer is a list of their paths."""
     try:
-        async with request.form(max_files=LARGEST_FORM, max_fields=LARGEST_FORM) as form:
+        async with request.form(max_files=MAX_FORM_BYTES, max_fields=MAX_FORM_BYTES) as form:
             files = [file for file in form.getlist("files") if isinstance(file, UploadFile)]
             if any((file.size or 0) > MAX_FILE_BYTES for file in files):
                 return Response(f"a file may have at most {MAX_FILE_BYTES / MEGA:.0f} MB: make it smaller", 413)

@@ -56,7 +56,7 @@ class Session:
         if (kept := sum(map(_size_of, self.files()))) > MAX_SESSION_BYTES:
             raise UsageError(
                 f"there are {kept / MEGA:.0f} MB of your pictures here, of which at most "
-                f"{MAX_SESSION_BYTES / MEGA:.0f} are kept: load the page again to begin anew"
+                f"{MAX_SESSION_BYTES / MEGA:.0f} are kept: reload the page to start again"
             )
         folder = self.folder / secrets.token_hex(8)
         folder.mkdir(parents=True, mode=0o700)

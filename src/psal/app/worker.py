@@ -11,7 +11,7 @@ from typing import Any
 from psal.app.workers import ignore_interrupts
 from psal.messages import describe
 
-LEAST_STEP = 0.01  # of the progress that is worth a message
+MIN_STEP = 0.01  # of the progress that is worth a message
 
 
 def main() -> None:
@@ -43,7 +43,7 @@ def _reporter(pipe: Connection) -> Callable[[float], None]:
 
     def report(share: float) -> None:
         nonlocal last
-        if share - last >= LEAST_STEP:
+        if share - last >= MIN_STEP:
             last = share
             pipe.send_bytes(json.dumps({"progress": share}).encode())
 

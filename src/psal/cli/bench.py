@@ -25,7 +25,7 @@ Layers = Annotated[str | None, typer.Option(help="only these layers, separated b
 
 
 def _check_sizes(text: str) -> str:
-    if not all(part.isdigit() and int(part) for part in text.split(",")):
+    if not all(part.isdecimal() and int(part) for part in text.split(",")):
         raise typer.BadParameter(f"{text!r} is not a list of sizes such as 64,128")
     return text
 

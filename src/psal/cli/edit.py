@@ -12,6 +12,7 @@ from psal.cli.console import FAILED, complain, errors_as_messages, progress_bar,
 from psal.cli.jobs import Job, Paths, plan_jobs, run_jobs
 from psal.cli.options import Overwrite, Seed, Threads
 from psal.editing.registry import EDITS, Edit, Option
+from psal.errors import UsageError
 from psal.progress import Progress
 from psal.seeds import check_seed
 
@@ -105,13 +106,19 @@ def _command(edit: Edit) -> Callable[..., None]:
 def _annotation(option: Option) -> Any:
     if option.choices:
         return Annotated[Literal[option.choices], typer.Option(help=option.help)]
-    return Annotated[float, typer.Option(min=option.minimum, max=option.maximum, help=option.help)]
+
+    def above_minimum(value: float) -> float:
+        if option.minimum is not None and value <= option.minimum:
+            raise typer.BadParameter(f"{value:g} is not above {option.minimum:g}")
+        return value
+
+    return Annotated[float, typer.Option(callback=above_minimum, max=option.maximum, help=option.help)]
 
 
 def _run(request: Request) -> None:
     """Edit one photo or a folder of them; exit with 1 if any failed."""
     with errors_as_messages():
-        check_seed(request.options["seed"])
+        _check_seed(request.options["seed"])
         plan = plan_jobs(request.paths)
         if request.threads is not None:
             import torch
@@ -133,6 +140,13 @@ def _run(request: Request) -> None:
             complain(line)
         if failures:
             raise typer.Exit(FAILED)
+
+
+def _check_seed(seed: int) -> None:
+    try:
+        check_seed(seed)
+    except ValueError as error:
+        raise UsageError(str(error)) from None
 
 
 def _edit_file(request: Request, job: Job, progress: Progress) -> str:

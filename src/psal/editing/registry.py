@@ -23,7 +23,8 @@ class Option:
         name: of the keyword, and of the command-line option.
         default: value if it is not given.
         help: one line for the command line.
-        minimum, maximum: limits of a number.
+        minimum: lower limit of a number, itself excluded.
+        maximum: upper limit of a number.
         choices: the words it may be.
     """
 

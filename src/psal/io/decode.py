@@ -58,7 +58,7 @@ def decode(content: bytes, name: str, max_pixels: int) -> tuple[NDArray[Any], Me
         raise ValueError(f"{name} {problem}: give a PNG, JPEG, TIFF, WebP, BMP or GIF file") from None
     except _UnusableError as error:
         raise ValueError(str(error)) from None
-    except (OSError, ValueError, SyntaxError, EOFError, IndexError, KeyError, RuntimeError) as error:
+    except (OSError, TypeError, ValueError, SyntaxError, EOFError, IndexError, KeyError, RuntimeError) as error:
         # Decoders raise any of these on truncated files.
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"{name} is damaged or cut off: get the file again ({reason})") from error

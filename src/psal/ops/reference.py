@@ -186,7 +186,7 @@ def aggregate(matches: Matches, value: Tensor, sides: Sequence[int], temperature
     These are the values at ψ(i + δ) − δ for every offset δ of the window and every one of the k matches ψ of i + δ,
     weighted by one softmax of score / temperature over all of them. Positions outside the key's grid drop out.
     """
-    index, score = (x.flatten(2) for x in matches)  # [B, k, N] each
+    index, score = matches.index.flatten(2), matches.score  # [B, k, N], [B, k, *Sq]
     sq, sk = matches.index.shape[2:], value.shape[2:]
     coordinates = grid.coordinates_of(sq, index.device)  # D × [N]
 
@@ -197,7 +197,7 @@ def aggregate(matches: Matches, value: Tensor, sides: Sequence[int], temperature
         match = index[:, :, at_source]  # [B, k, N], ψ(i + δ)
         target = [t - o for t, o in zip(grid.unflatten(match.clamp_min(0), sk), offset, strict=True)]  # D × [B, k, N]
         exists = grid.inside(source, sq) & (match >= 0) & grid.inside(target, sk)  # [B, k, N]
-        logit = (score[:, :, at_source] / temperature).masked_fill(~exists, -math.inf)  # [B, k, N]
+        logit = (score.flatten(2)[:, :, at_source] / temperature).masked_fill(~exists, -math.inf)  # [B, k, N]
         return grid.flatten(grid.clamp(target, sk), sk), logit  # [B, k, N] each
 
     offsets = list(product(*(range(-(side // 2), side // 2 + 1) for side in sides)))

@@ -1,7 +1,7 @@
 // Painting a hole over a photograph. The value says what to paint on: {preview, mask}; the strokes stay
 // here, and window.psalPainted() gives them as a PNG that is opaque in the hole.
 const COLOR = "#ff2d6f";
-const MOST_STEPS = 30; // that can be undone
+const MAX_STEPS = 30; // that can be undone
 const part = (name) => element.querySelector(name);
 const canvas = () => part(".painter-canvas");
 const pen = () => canvas().getContext("2d", { willReadFrequently: true });
@@ -17,7 +17,7 @@ const tools = () => {
 const picture = () => pen().getImageData(0, 0, canvas().width, canvas().height);
 const remember = () => {
   state.past.push(picture());
-  if (state.past.length > MOST_STEPS) state.past.shift();
+  if (state.past.length > MAX_STEPS) state.past.shift();
   state.future = [];
 };
 const step = (from, to) => {
