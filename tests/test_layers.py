@@ -201,9 +201,9 @@ def test_a_learned_similarity_is_part_of_the_layer() -> None:
     copied = copy.deepcopy(layer).double().eval()
     similarity = copied.similarity
     assert isinstance(similarity, WeightedDistance)
-    assert copied.options.similarity is similarity
     assert similarity.weight.dtype == torch.float64
     assert not similarity.training
+    assert copied.options.similarity is similarity
     image = normal_map(1, 2, 6, 7)
     layer(image, image.flip(2), image).square().sum().backward()
     assert layer.similarity.weight.grad is not None
