@@ -89,7 +89,7 @@ sanitize: $(KERNEL)  ## the kernel's tests under AddressSanitizer and UBSan
 	LD_PRELOAD="$$($(CXX) -print-file-name=libasan.so) $$($(CXX) -print-file-name=libstdc++.so)" \
 	ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
 	$(BIN)/python -m pytest -q tests -m "not slow" -k "not compile and not export" \
-		--ignore=tests/app --ignore=tests/experiments --ignore=tests/training --ignore=tests/cli
+		$(addprefix --ignore=tests/,app benchmarks cli csrc data docs experiments io measure training)
 
 clean:  ## remove build products; .venv is kept
 	rm -rf build dist demo src/*.egg-info $(KERNEL) .mypy_cache .pytest_cache .ruff_cache .hypothesis

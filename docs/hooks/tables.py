@@ -4,7 +4,6 @@ A line ``<!-- table: NAME -->`` becomes the tables of ``results/NAME.json``, fol
 ``<!-- figure: NAME | alternative text -->`` becomes the picture ``results/NAME.png``. Unknown names abort the build.
 """
 
-import logging
 import posixpath
 import re
 from collections.abc import Sequence
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 MARKER = re.compile(
     r"^(?P<indent>[ \t]*)<!-- (?P<kind>table|figure): (?P<name>\w+)(?: \| (?P<text>.+))? -->[ \t]*$", re.M
 )
-NOT_MEASURED_YET = {"constants"}  # may be missing; the page then has no table
-
-log = logging.getLogger("mkdocs.hooks.tables")
 
 
 def on_files(files: "Files", config: "MkDocsConfig", **_: Any) -> "Files":
@@ -71,9 +67,6 @@ def table(name: str, results: Path, page: str) -> str:
     is_timing = name.endswith("_times")
     path = results / f"{name.removesuffix('_times')}.json"
     if not path.exists():
-        if name in NOT_MEASURED_YET:
-            log.info("%s: no table %s, because %s does not exist", page, name, path)
-            return ""
         known = ", ".join(sorted(file.stem for file in results.glob("*.json")))
         raise PluginError(f"{page}: unknown table {name!r}; known are {known}, and layer_times")
     record = Record.read(path)

@@ -1,6 +1,7 @@
 """Patch-based stochastic attention: every pixel attends to a whole image, in linear time and memory."""
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from psal.functional import aggregate, attend, exact_match, patch_attention, patch_match
@@ -57,4 +58,6 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    # Without the extra, help() and inspect would fail on names that cannot be imported.
+    has_extra = all(find_spec(name) for name in ("imagecodecs", "numpy", "PIL", "safetensors", "scipy", "tifffile"))
+    return sorted({*globals(), *(_LAZY if has_extra else ())})

@@ -1,9 +1,7 @@
 """Somebody who speaks to the server without a browser, politely or not."""
 
-import contextlib
 import json
 import secrets
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +26,6 @@ class Client:
         self.http.get("/").raise_for_status()
         self.config = self.http.get("/config").json()
         return self
-
-    @contextlib.contextmanager
-    def staying(self) -> Iterator[None]:
-        """Keep the page open, as a browser does; afterwards the session has left."""
-        with self.http.stream("GET", f"{API}/heartbeat/{self.page}"):
-            yield
 
     def upload(self, name: str, content: bytes) -> httpx.Response:
         return self.http.post(f"{API}/upload", files={"files": (name, content)})

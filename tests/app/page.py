@@ -96,9 +96,6 @@ class AppPage:
     def picture_name(self, tab: str, role: str) -> Locator:
         return self.page.locator(f"#{tab}-{role} .picker-name")
 
-    def drop_field(self, tab: str, role: str) -> Locator:
-        return self.page.locator(f"#{tab}-{role} .picker-drop")
-
     def put_sample(self, tab: str) -> None:
         self.button(tab, "sample").click()
         expect(self.picture_name(tab, "photo")).to_contain_text("_photo.png")
@@ -175,23 +172,6 @@ class AppPage:
         self.button(tab, name).click()
         expect(self.message(tab)).not_to_have_text(before)
         expect(self.message(tab)).to_contain_text(done)
-
-    def seconds_to_inpaint_again(self) -> float:
-        """From the click to the message that it is done and the result in the slider, as the browser has it."""
-        seconds: float = self.page.evaluate(
-            """async () => {
-                const frame = () => new Promise(requestAnimationFrame), slider = "#inpaint-slider img";
-                const message = document.querySelector("#inpaint-message .said");
-                const shown = () => [...document.querySelectorAll(slider)].map((image) => image.src).join();
-                const [said, pictures, start] = [message?.textContent, shown(), performance.now()];
-                document.querySelector("#inpaint-again").click();
-                const text = () => document.querySelector("#inpaint-message .said")?.textContent ?? said;
-                const loaded = () => [...document.querySelectorAll(slider)].every((each) => each.complete);
-                while (text() === said || shown() === pictures || !loaded()) await frame();
-                return (performance.now() - start) / 1000;
-            }"""
-        )
-        return seconds
 
     def slider_pictures(self, tab: str) -> Locator:
         return self.page.locator(f"#{tab}-slider img")

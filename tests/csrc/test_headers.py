@@ -1,7 +1,6 @@
 """Every header of csrc parses on its own, so that editors see it and the order of inclusion does not matter."""
 
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,8 +14,6 @@ TARGETS = ("baseline", "v3", "v4") if os.uname().machine == "x86_64" else ("base
 COMPILER = os.environ.get("CXX", "g++").split()
 FLAGS = ["-std=c++20", "-fsyntax-only", "-Wall", "-Werror", "-Wno-psabi"]
 TORCH = [f"-isystem{path}" for path in include_paths()] + ["-DTORCH_TARGET_VERSION=0x020a000000000000"]
-
-pytestmark = pytest.mark.skipif(not shutil.which(COMPILER[0]), reason="needs a C++ compiler")
 
 
 def check(*arguments: str, source: str | None = None) -> None:
@@ -44,9 +41,12 @@ def test_headers_can_be_included_in_any_order(order: int) -> None:
     check("-xc++", f"-I{CSRC}", *TORCH, "-", source=source)
 
 
-@pytest.mark.parametrize("header", PER_TARGET)
+@pytest.mark.parametrize("header", [header for header in PER_TARGET if header != "kernels/table-inl.h"])  # only a table
 def test_standard_headers_are_included_outside_of_the_target(header: str) -> None:
     """Their inline functions exist once in the binary, so they must not be compiled for one instruction set."""
     text = (CSRC / header).read_text()
-    inside = text.partition("\nPSAL_BEGIN_TARGET\n")[2].partition("\nPSAL_END_TARGET\n")[0]
+    _, begin, inside = text.partition("\nPSAL_BEGIN_TARGET\n")
+    inside, end, _ = inside.partition("\nPSAL_END_TARGET\n")
+    assert begin
+    assert end
     assert "#include" not in inside

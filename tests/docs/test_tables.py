@@ -44,8 +44,10 @@ def test_every_table_has_rows_and_one_origin_per_machine(hook: ModuleType, name:
     assert page.startswith("before\n\n")
     assert page.endswith("\n\nafter")
     assert len(rows(page)) > 3
-    assert page.count("easured on 2026-") == (2 if name == "editing" else 1)
-    assert "AVX512" in page
+    record = results(name.removesuffix("_times"))
+    origins = [record["metadata"], *(cell["metadata"] for cell in record["cells"].values() if "metadata" in cell)]
+    for origin in origins:
+        assert f"easured on {origin['date'][:10]} by `{origin['command']}` on {origin['cpu']}" in page
     assert "<!--" not in page
 
 
@@ -68,27 +70,34 @@ def test_cells_of_the_layer_are_those_of_the_json(hook: ModuleType) -> None:
     first = results("layer")["cells"]["exact"]["rows"][0]
     shown = rows(hook.table("layer", RESULTS, "x.md"))[2]
     assert shown[0] == first["quantity"] == "default search: speedup"
-    assert shown[2] == f"{first['value']:.0f} ×" == "669 ×"
+    assert shown[2] == f"{first['value']:.0f} ×"
 
 
-def test_rows_of_another_machine_are_named(hook: ModuleType) -> None:
-    *_, main, other = hook.table("editing", RESULTS, "x.md").split("\n\n")
-    assert main.startswith("Measured on 2026-11-16 by `python -m benchmarks.editing --data folder` on Intel")
-    assert other.startswith("colorize, DAVIS: measured on 2026-11-17")
+def test_rows_of_another_machine_are_named(hook: ModuleType, tmp_path: Path) -> None:
+    record = results("editing")
+    cells = list(record["cells"].values())
+    for cell in cells:
+        cell.pop("metadata", None)
+    cells[-1]["metadata"] = record["metadata"] | {"cpu": "Another CPU"}
+    (tmp_path / "editing.json").write_text(json.dumps(record))
+    *_, main, other = hook.table("editing", tmp_path, "x.md").split("\n\n")
+    assert f" on {record['metadata']['cpu']} (" in main
+    assert other.startswith(f"{cells[-1]['label']}: measured on ")
+    assert " on Another CPU (" in other
 
 
 def test_cells_of_the_memory_table_are_those_of_the_json(hook: ModuleType) -> None:
     cells = results("memory")["cells"]
     shown = {row[0]: row for row in reversed(rows(hook.table("memory", RESULTS, "x.md")))}  # the first table wins
     peak = [cells[f"psal3 512 {mode}"]["peak"] / 1e9 for mode in ("forward", "backward")]
-    assert shown["PSAL 3"][4] == "{:.3f} ({:.3f})".format(*peak) == "0.114 (0.204)"
-    assert shown["Full attention, materialized"][4] == "≈ 584 (≈ 860)"
+    assert shown["PSAL 3"][4] == "{:.3f} ({:.3f})".format(*peak)
+    assert shown["Full attention, materialized"][4].startswith("≈ ")  # extrapolated
 
 
 def test_cells_of_a_colorization_table_are_those_of_the_json(hook: ModuleType) -> None:
     shown = rows(hook.table("colorization_similarity", RESULTS, "x.md"))
     loss = results("colorization_similarity")["cells"]["full-dot full-dot 0"]["loss"]
-    assert shown[3][2] == f"{loss:.5f}" == "0.00379"
+    assert shown[3][2] == f"{loss:.5f}"
     assert shown[3][6] == "0.0064"
 
 
@@ -115,7 +124,3 @@ def test_figures_are_linked_relative_to_the_page(hook: ModuleType) -> None:
 def test_unknown_names_abort_the_build(hook: ModuleType, marker: str, message: str) -> None:
     with pytest.raises(PluginError, match=message):
         hook.replace_markers(marker, RESULTS, "x.md")
-
-
-def test_a_table_that_is_not_measured_yet_is_left_out(hook: ModuleType, tmp_path: Path) -> None:
-    assert hook.replace_markers("<!-- table: constants -->", tmp_path, "x.md") == ""

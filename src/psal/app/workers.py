@@ -133,11 +133,6 @@ class Workers:
         self._idle.put(worker)
         return outcome
 
-    def pids(self) -> list[int]:
-        """Of the processes that there are."""
-        with self._lock:
-            return [worker.pid for worker in self._all]
-
     def close(self) -> None:
         """End all processes."""
         with self._lock:
