@@ -193,6 +193,10 @@ class WeightedDistance(nn.Module):
         return scores
 
 
+def test_the_options_are_listed_as_attributes() -> None:
+    assert {field.name for field in fields(SearchOptions)} <= set(dir(psal.PatchAttention()))
+
+
 def test_a_learned_similarity_is_part_of_the_layer() -> None:
     layer = psal.PatchAttention(3, 2, similarity=WeightedDistance())
     block = psal.PatchAttentionBlock(4, patch_size=3, similarity=WeightedDistance())

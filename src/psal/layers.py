@@ -67,6 +67,9 @@ class PatchAttention(AttentionLayer):
             return getattr(self.options, name)
         return super().__getattr__(name)
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *SearchOptions.__dataclass_fields__]  # type: ignore[no-untyped-call]
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name in SearchOptions.__dataclass_fields__:
             name, value = "options", replace(self.options, **{name: value})

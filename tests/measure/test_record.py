@@ -47,8 +47,9 @@ def test_other_settings_are_refused_unless_overwritten(tmp_path: Path) -> None:
     assert Record.resume(path, {"size": 2, "pairs": 3}, {}, overwrite=True).cells == {}
 
 
-def test_a_file_of_another_kind_is_not_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("content", ['{"cells": {}}', '{"metadata": {}, "settings": [], "cells": {}}', "[]"])
+def test_a_file_of_another_kind_is_not_read(content: str, tmp_path: Path) -> None:
     path = tmp_path / "table.json"
-    path.write_text('{"cells": {}}')
+    path.write_text(content)
     with pytest.raises(ValueError, match="is not a results file"):
         Record.read(path)

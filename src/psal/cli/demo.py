@@ -43,7 +43,7 @@ def demo(
 
         check_folder_is_writable(out)
         results = []
-        say(f"{torch.get_num_threads()} threads\n{'edit':12} {'size':>10} {'seconds':>8}  result")
+        say(f"threads: {torch.get_num_threads()}\n{'edit':12} {'size':>10} {'seconds':>8}  result")
         for sample in samples():
             result = run(sample, seed)
             results.append(result)

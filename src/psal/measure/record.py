@@ -43,7 +43,11 @@ class Record:
             OSError: if it cannot be read.
         """
         content = json.loads(path.read_text())
-        if not isinstance(content, dict) or content.keys() != {"metadata", "settings", "cells"}:
+        if (
+            not isinstance(content, dict)
+            or content.keys() != {"metadata", "settings", "cells"}
+            or not all(isinstance(part, dict) for part in content.values())
+        ):
             raise ValueError(f"{path} is not a results file: expected metadata, settings and cells")
         return cls(path, content["settings"], content["metadata"], content["cells"])
 
