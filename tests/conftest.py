@@ -1,8 +1,11 @@
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import hypothesis
 import pytest
 import torch
+from support.commands import Run
 
 # Every run uses the same examples; tests marked slow draw new ones.
 hypothesis.settings.register_profile("same", deadline=None, max_examples=60, derandomize=True, database=None)
@@ -21,6 +24,21 @@ def restored_threads() -> Iterator[None]:
     threads = torch.get_num_threads()
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture
+def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], restored_threads: None) -> Run:
+    """The command line in this process, which saves the start of another one."""
+    import psal.cli.main
+
+    def call(*arguments: object) -> subprocess.CompletedProcess[str]:
+        monkeypatch.setattr(sys, "argv", ["psal", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stopped:
+            psal.cli.main.main()
+        said = capsys.readouterr()
+        return subprocess.CompletedProcess([], int(stopped.value.code or 0), said.out, said.err)
+
+    return call
 
 
 @pytest.fixture

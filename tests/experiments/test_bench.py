@@ -3,37 +3,25 @@
 import json
 import re
 import shutil
-import subprocess
-import sys
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 from PIL import Image
+from support.commands import Run
 from support.frames import write_davis
 
-import psal.cli.main
 from psal.cli.bench import ColorizationTable
 from psal.experiments.colorization_tables import COMPARISONS
 from psal.training.colorize import ColorizeTask
 from psal.training.loop import Settings, train
 
-Run = Callable[..., subprocess.CompletedProcess[str]]
-
 
 @pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], restored_threads: None) -> Run:
+def bench(run_here: Run) -> Run:
     """``psal bench`` in this process."""
-
-    def call(*arguments: object) -> subprocess.CompletedProcess[str]:
-        monkeypatch.setattr(sys, "argv", ["psal", "bench", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stopped:
-            psal.cli.main.main()
-        said = capsys.readouterr()
-        return subprocess.CompletedProcess([], int(stopped.value.code or 0), said.out, said.err)
-
-    return call
+    return partial(run_here, "bench")
 
 
 @pytest.fixture

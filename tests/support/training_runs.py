@@ -1,7 +1,6 @@
-"""Training runs in processes of their own, and what they wrote."""
+"""Training runs, and what they wrote."""
 
 import csv
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,18 +10,8 @@ from safetensors.torch import load_file
 
 from support.tolerances import assert_same_bits
 
-COMMAND = (sys.executable, "-m", "psal.cli", "train", "colorize")
 SIZE = 20
-
-
-def train(data: Path, out: Path, *options: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run ``psal train colorize`` on one thread."""
-    command = [*COMMAND, "--data", data, "--out", out, "--size", SIZE, "--threads", 1, *options]
-    done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=300, check=False, env=os.environ | environment
-    )
-    assert "Traceback" not in done.stderr
-    return done
+OPTIONS = ("--size", SIZE, "--threads", 1)  # of every run
 
 
 def on_two_processes(*command: object) -> subprocess.CompletedProcess[str]:

@@ -1,7 +1,12 @@
+from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
+import torch
+from support.commands import Run
 from support.frames import write_davis
+from support.training_runs import OPTIONS
 
 
 @pytest.fixture
@@ -9,3 +14,10 @@ def davis(tmp_path: Path) -> Path:
     """A data set with three sequences for training and one for previews."""
     sequences = {"bear": ("train", 4), "cat": ("train", 3), "dog": ("train", 5), "swan": ("val", 13)}
     return write_davis(tmp_path / "DAVIS", sequences)
+
+
+@pytest.fixture
+def train(run_here: Run, davis: Path) -> Iterator[Run]:
+    """``psal train colorize`` in this process, on one thread: ``train(out, *options)``."""
+    yield partial(run_here, "train", "colorize", *OPTIONS, "--data", davis, "--out")
+    torch.set_flush_denormal(False)  # the command turns it on

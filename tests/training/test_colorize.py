@@ -1,45 +1,45 @@
 """The colorization task: its data, and the evaluation of trained networks."""
 
-import subprocess
-import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
 from safetensors.torch import save_file
+from support.commands import Run
 from support.frames import write_davis
-from support.training_runs import SIZE, frame, train
+from support.training_runs import SIZE, frame
 
 
-def test_a_broken_frame_is_named_skipped_and_counted(davis: Path, tmp_path: Path) -> None:
+def test_a_broken_frame_is_named_skipped_and_counted(train: Run, davis: Path, tmp_path: Path) -> None:
     broken, previewed = frame(davis, "bear", 1), frame(davis, "swan", 6)
     broken.write_bytes(broken.read_bytes()[:200])
     previewed.write_bytes(b"x")  # the middle one, so there is no preview
-    done = train(davis, tmp_path / "run", "--iterations", 30)
+    done = train(tmp_path / "run", "--iterations", 30)
     assert done.returncode == 0
     assert f"warning: {broken} cannot be read" in done.stderr
     assert f"warning: {previewed} cannot be read" in done.stderr
     assert done.stderr.endswith("warning: skipped 2 frames\n")
     assert not list((tmp_path / "run").glob("look*"))
-    later = train(davis, tmp_path / "run", "--iterations", 31)
+    later = train(tmp_path / "run", "--iterations", 31)
     assert later.stderr == done.stderr  # the warnings of earlier steps are kept
 
 
-def test_a_frame_that_claims_to_be_huge_is_skipped(davis: Path, tmp_path: Path) -> None:
+def test_a_frame_that_claims_to_be_huge_is_skipped(train: Run, davis: Path, tmp_path: Path) -> None:
     huge = frame(davis, "bear", 1)
     content = bytearray(huge.read_bytes())
     sizes = content.index(b"\xff\xc0") + 5
     content[sizes : sizes + 4] = b"\xff\x00\xff\x00"
     huge.write_bytes(content)
-    done = train(davis, tmp_path / "run", "--iterations", 30)
+    done = train(tmp_path / "run", "--iterations", 30)
     assert done.returncode == 0
     assert f"warning: {huge} cannot be read" in done.stderr
 
 
-def test_short_sequences_are_previewed_too(tmp_path: Path) -> None:
-    davis = write_davis(tmp_path / "DAVIS", {"bear": ("train", 2), "swan": ("val", 3)})
-    assert train(davis, tmp_path / "run", "--iterations", 1).returncode == 0
+def test_short_sequences_are_previewed_too(train: Run, tmp_path: Path) -> None:
+    short = write_davis(tmp_path / "short", {"bear": ("train", 2), "swan": ("val", 3)})
+    assert train(tmp_path / "run", "--iterations", 1, "--data", short).returncode == 0
     with Image.open(tmp_path / "run" / "look_000001.png") as picture:
         assert picture.size == (4 * SIZE, 2 * SIZE)
 
@@ -55,20 +55,18 @@ def test_short_sequences_are_previewed_too(tmp_path: Path) -> None:
         (("--learning-rate", "0"), "the learning rate must be positive and finite, got 0.0"),
     ],
 )
-def test_wrong_arguments_are_named(options: tuple[str, ...], message: str, davis: Path, tmp_path: Path) -> None:
-    done = train(davis, tmp_path / "run", "--iterations", 1, *options)
+def test_wrong_arguments_are_named(options: tuple[str, ...], message: str, train: Run, tmp_path: Path) -> None:
+    done = train(tmp_path / "run", "--iterations", 1, *options)
     assert done.returncode == 2
     assert message in done.stderr
     assert not (tmp_path / "run").exists()
 
 
-def test_a_trained_network_is_evaluated_with_its_own_layer_and_with_another(davis: Path, tmp_path: Path) -> None:
-    assert train(davis, tmp_path / "run", "--iterations", 2, "--attention", "full").returncode == 0
-
-    def evaluate(*options: object) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "psal.cli", "eval", "colorize", tmp_path / "run", "--data", davis, *options]
-        return subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=300, check=False)
-
+def test_a_trained_network_is_evaluated_with_its_own_layer_and_with_another(
+    train: Run, run_here: Run, davis: Path, tmp_path: Path
+) -> None:
+    assert train(tmp_path / "run", "--iterations", 2, "--attention", "full").returncode == 0
+    evaluate = partial(run_here, "eval", "colorize", tmp_path / "run", "--data", davis)
     own, every = evaluate(), evaluate("--attention", f"psal{SIZE**2}")
     assert (own.returncode, own.stderr) == (0, "")
     assert [line.split()[0] for line in own.stdout.splitlines()] == ["±1", "±3", "±5", "mean"]  # of 13 frames

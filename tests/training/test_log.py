@@ -3,14 +3,14 @@
 import csv
 from pathlib import Path
 
-from support.training_runs import train
+from support.commands import Run
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 
-def test_logs_of_a_resumed_run_have_no_gaps_or_duplicates(davis: Path, tmp_path: Path) -> None:
+def test_logs_of_a_resumed_run_have_no_gaps_or_duplicates(train: Run, tmp_path: Path) -> None:
     run = tmp_path / "run"
     for iterations in (50, 100, 150):
-        assert train(davis, run, "--iterations", iterations).returncode == 0
+        assert train(run, "--iterations", iterations).returncode == 0
         with (run / "log.csv").open("a") as file:
             file.write("20")  # cut off, as by a full disk
     with (run / "log.csv").open() as file:

@@ -3,18 +3,19 @@
 from pathlib import Path
 
 import pytest
+from support.commands import Run
 from support.tolerances import assert_close
-from support.training_runs import SIZE, assert_same_weights, frame, losses, on_two_processes, train, weights
+from support.training_runs import SIZE, assert_same_weights, frame, losses, on_two_processes, weights
 
 
 @pytest.mark.parametrize(("attention", "batch"), [("psal3", 1), ("linear", 2)])
 def test_two_processes_take_the_step_of_one_with_twice_the_batch(
-    attention: str, batch: int, davis: Path, tmp_path: Path
+    attention: str, batch: int, train: Run, davis: Path, tmp_path: Path
 ) -> None:
     broken = frame(davis, "bear", 1)
     broken.write_bytes(b"x")
     options = ("--attention", attention, "--iterations", 9, "--size", SIZE, "--threads", 1, "--data", davis)
-    assert train(davis, tmp_path / "one", *options, "--batch", 2 * batch).returncode == 0
+    assert train(tmp_path / "one", *options, "--batch", 2 * batch).returncode == 0
     own = ("--batch", batch, "--out", tmp_path / "two")
     done = on_two_processes("-m", "psal.cli", "train", "colorize", *options, *own)
     assert done.returncode == 0, done.stderr
