@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import tifffile
 from PIL import Image, ImageOps, IptcImagePlugin
 from PIL.ExifTags import IFD, Base
 from support.pixels import HEIGHT, SRGB, WIDTH, noise
@@ -154,3 +155,12 @@ def test_the_longest_metadata_fits_into_jpeg(length: int, tmp_path: Path) -> Non
     Photo(noise(), Metadata(xmp=b"x" * length, iptc=b"x" * length)).save(tmp_path / "photo.jpg")
     again = Photo.open(tmp_path / "photo.jpg").metadata
     assert (again.xmp, again.iptc) == (b"x" * length, b"x" * length)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".tif", ".webp", ".bmp"])
+@pytest.mark.parametrize("dpi", [4_000_000_000, 70_000, 0])
+def test_a_resolution_that_makes_no_sense_is_dropped(dpi: int, suffix: str, tmp_path: Path) -> None:
+    tifffile.imwrite(tmp_path / "photo.tif", noise(3), resolution=(dpi, 72), resolutionunit="INCH")
+    photo = Photo.open(tmp_path / "photo.tif")
+    assert photo.metadata.dpi is None
+    photo.save(tmp_path / f"again{suffix}")

@@ -266,3 +266,17 @@ def test_conversion_to_pillow(channels: int | None, dtype: type, mode: str) -> N
 def test_notebooks_show_a_png_of_limited_size(channels: int | None) -> None:
     shown = Photo(noise(channels, np.uint16, (20, 2 * MAX_NOTEBOOK_SIDE)))._repr_png_()
     assert Image.open(io.BytesIO(shown)).size == (MAX_NOTEBOOK_SIDE, 10)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".tif"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_pixels_are_read_only_and_the_callers_array_is_not(suffix: str, dtype: type, tmp_path: Path) -> None:
+    pixels = noise(3, dtype)
+    photo = Photo(pixels)
+    with pytest.raises(ValueError, match="read-only"):
+        photo.pixels[:] = 0
+    pixels[:] = 0
+    if suffix == ".jpg" and dtype is np.uint16:
+        return  # JPEG has 8 bits
+    photo.save(tmp_path / f"photo{suffix}")
+    assert not Photo.open(tmp_path / f"photo{suffix}").pixels.flags.writeable

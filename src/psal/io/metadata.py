@@ -22,6 +22,7 @@ STORAGE_TAGS = [tag for tag, info in TiffTags.TAGS_V2.items() if info.name in ST
 IPTC_TAG = 33723  # of a TIFF
 IPTC_RESOURCE = 0x0404  # Photoshop's number, used in JPEG
 XMP_KEYWORD = "XML:com.adobe.xmp"  # of a PNG text chunk
+MAX_DPI = 65_535  # as much as JPEG can hold
 XMP_ORIENTATION = re.compile(rb'(tiff:Orientation(?:="|>))[2-8]')
 XMP_THUMBNAILS = re.compile(rb"<xmp:Thumbnails>.*?</xmp:Thumbnails>", re.DOTALL)
 
@@ -52,15 +53,20 @@ class Metadata:
 
 def read_metadata(image: Image.Image) -> Metadata:
     """Metadata of a file that Pillow opened, for its pixels turned upright."""
-    dpi = image.info.get("dpi")
     xmp = image.info.get("xmp")
     return Metadata(
         exif=_upright_exif(image.getexif()),
         icc_profile=image.info.get("icc_profile"),
-        dpi=(float(dpi[0]), float(dpi[1])) if dpi and dpi[0] > 0 and dpi[1] > 0 else None,
+        dpi=_dpi(image),
         xmp=_upright_xmp(xmp) if isinstance(xmp, bytes) else None,
         iptc=_iptc(image),
     )
+
+
+def _dpi(image: Image.Image) -> tuple[float, float] | None:
+    """Resolution of a file that Pillow opened; None if it makes no sense."""
+    horizontal, vertical = map(float, image.info.get("dpi", (0, 0)))
+    return (horizontal, vertical) if 0 < horizontal <= MAX_DPI and 0 < vertical <= MAX_DPI else None
 
 
 def orientation(image: Image.Image) -> int:

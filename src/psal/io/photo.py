@@ -22,10 +22,11 @@ NO_METADATA = Metadata()
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Photo:
-    """Pixels with the metadata of the file they came from.
+    """Pixels with the metadata of the file they came from. It never changes; edits make a new one.
 
     Args:
         pixels: ``(H, W)`` or ``(H, W, C)``, uint8 or uint16, upright; C is 2 (gray and alpha), 3 (RGB) or 4 (RGBA).
+            The attribute is read-only: ``np.array(photo)`` makes a copy to write to.
         metadata: EXIF, XMP, IPTC, color profile and resolution.
         format: name of the format of the file, such as ``"JPEG"``; None if there is no file.
 
@@ -48,8 +49,9 @@ class Photo:
         if not isinstance(pixels, np.ndarray) or pixels.dtype not in (np.uint8, np.uint16):
             kind = pixels.dtype if isinstance(pixels, np.ndarray) else type(pixels).__name__
             raise TypeError(f"pixels must be an array of uint8 or uint16, got {kind}")
-        if pixels.shape[2:] == (1,):
-            object.__setattr__(self, "pixels", pixels := pixels[..., 0])
+        pixels = pixels[..., 0] if pixels.shape[2:] == (1,) else pixels.view()
+        pixels.setflags(write=False)
+        object.__setattr__(self, "pixels", pixels)
         if pixels.size == 0 or pixels.ndim not in (2, 3) or (pixels.ndim == 3 and pixels.shape[2] > 4):
             raise ValueError(f"pixels must have the shape (H, W) or (H, W, C) with C up to 4, got {pixels.shape}")
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from psal.checks import FLOAT_TYPES
 from psal.io.decode import pillow_pixels
 from psal.io.formats import to_uint8
 from psal.io.photo import Photo
@@ -20,7 +21,6 @@ from psal.io.photo import Photo
 ImageLike = str | os.PathLike[str] | Photo | Image.Image | NDArray[Any] | Tensor
 
 MAX_VALUE = {torch.uint8: 255, torch.uint16: 65535}
-FLOAT_TYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 PILLOW_METADATA = ("exif", "icc_profile", "dpi", "xmp")
 
 Restore = Callable[[Tensor], Any]  # values [C, H, W] of the picture's dtype -> a picture of the kind that was opened
