@@ -13,15 +13,6 @@ from playwright.sync_api import Page, expect, sync_playwright
 
 OUT = Path(__file__).parents[1] / "images" / "app.webp"
 CHROMIUM = "/usr/bin/chromium"
-CHROMIUM_ARGUMENTS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 WIDTH, PATIENCE = 900, 120_000  # pixels, milliseconds
 
 
@@ -32,7 +23,7 @@ def main() -> None:
     try:
         address = next(word for word in server.stdout.readline().split() if word.startswith("http"))
         with sync_playwright() as playwright:
-            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=list(CHROMIUM_ARGUMENTS))
+            browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
             page = browser.new_page(viewport={"width": WIDTH, "height": 900}, device_scale_factor=1.5)
             page.set_default_timeout(PATIENCE)
             expect.set_options(timeout=PATIENCE)

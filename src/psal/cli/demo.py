@@ -35,6 +35,7 @@ def demo(
 ) -> None:
     """Run every edit on its sample picture; write the pictures and a contact sheet."""
     with errors_as_messages():
+        import numpy as np
         import torch
 
         from psal.data.samples import samples
@@ -52,7 +53,7 @@ def demo(
             for label, pixels in result.pictures:
                 name = f"{result.edit}_{label}".replace(",", "").replace(" ", "_")
                 Photo(pixels).save(out / f"{name}.png")
-        contact_sheet(results).save(out / "contact_sheet.png")
+        Photo(np.asarray(contact_sheet(results))).save(out / "contact_sheet.png")
         say(f"\nall of them in one picture: {out / 'contact_sheet.png'}")
 
 
