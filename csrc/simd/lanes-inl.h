@@ -131,8 +131,8 @@ inline uint32_t lanes_below(Lanes<float> v, float limit) {
   return uint32_t((c | __builtin_shufflevector(c, c, 1, 0, 3, 2))[0]);
 }
 
-// e^x for x ≤ 0, accurate to about 1 ulp; exactly 0 where the result would be subnormal. x = n ln 2 + r with integer n
-// and |r| ≤ ln 2 / 2; then e^x = 2ⁿ e^r, with a polynomial for e^r (the coefficients of Cephes' expf).
+// e^x for x ≤ 0 or NaN, accurate to about 1 ulp; exactly 0 where the result would be subnormal. x = n ln 2 + r with
+// integer n and |r| ≤ ln 2 / 2; then e^x = 2ⁿ e^r, with a polynomial for e^r (the coefficients of Cephes' expf).
 inline Lanes<float> exponential(Lanes<float> x) {
   const Bits<float> underflows = x < -87.0f;
   const Lanes<float> magic = broadcast(12582912.0f);  // 1.5 · 2²³: adding it rounds to an integer
@@ -147,7 +147,7 @@ inline Lanes<float> exponential(Lanes<float> x) {
   p = p * (r * r) + r + 1.0f;
   const Bits<float> exponent = (Bits<float>)shifted << 23;  // n is in the low bits of `shifted`
   const Lanes<float> e = (Lanes<float>)((Bits<float>)p + exponent);
-  return masked<float>(e, ~underflows);
+  return x == x ? masked<float>(e, ~underflows) : x;
 }
 
 inline Lanes<double> exponential(Lanes<double> x) {
