@@ -71,7 +71,7 @@ def test_vmap_searches_each_element() -> None:
 def test_forward_mode_is_linear_in_the_value(name: str) -> None:
     matches = random_matches(2, 3, (5, 6), (4, 7))
     _, value, tangent = maps()
-    out, found = torch.func.jvp(lambda v: getattr(psal, name)(matches, v), (value,), (tangent,))
+    out, found = torch.func.jvp(lambda v: getattr(psal, name)(matches, v), (value,), (tangent,))[:2]
     assert_same_bits(out, getattr(psal, name)(matches, value))
     assert_close(found, getattr(psal, name)(matches, tangent))
 
