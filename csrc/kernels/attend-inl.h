@@ -227,7 +227,7 @@ class Attention {
     }
     for (T* weights = weight; weights < next; weights += kWidth<T>) {
       const Lanes<T> logs = load(weights);
-      store(weights, logs == kInfinity ? broadcast(T(-1)) : exponential(logs));
+      store(weights, select(logs == kInfinity, broadcast(T(-1)), exponential(logs)));
     }
   }
 

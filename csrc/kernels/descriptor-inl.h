@@ -29,8 +29,9 @@ namespace psal::PSAL_TARGET {
 
 constexpr int kDescriptor = 16;  // components
 
-// A row of `width` values, padded to whole vectors.
-inline int64_t pitch(int64_t width) { return (width + kWidth<float> - 1) / kWidth<float> * kWidth<float>; }
+// A row of `width` values, padded to an odd number of vectors: rows of a power of two would all fall into the same few
+// sets of the cache.
+inline int64_t pitch(int64_t width) { return ((width + kWidth<float> - 1) / kWidth<float> | 1) * kWidth<float>; }
 
 template <typename T>
 class Descriptors {

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <memory>
 
@@ -65,7 +66,9 @@ class Sweep {
         }
         propagate(pixel, 1, chunk, best);
         const bool poor = !best.full() || double(best.costs[0]) * double(searched) > total_cost;
-        if (!best.full() || (pixel.at[0] + pixel.at[1] + pixel.at[2]) % plan.period == 0)
+        static const double good_share = std::getenv("GOOD") ? std::atof(std::getenv("GOOD")) : 0;
+        const bool good = best.full() && double(best.costs[0]) * double(searched) < good_share * total_cost;
+        if (!best.full() || (!good && (pixel.at[0] + pixel.at[1] + pixel.at[2]) % plan.period == 0))
           look_up(reader, pixel, chunk, plan.leaves && (poor || !plan.only_if_poor), best);
         try_random_step(pixel, 0, best);
         total_cost += double(best.costs[0]);
