@@ -57,10 +57,10 @@ def photograph_cases(data: Path, sequence: str, size: int) -> list[HardCase]:
     view = load_pair(data, sequence, size + shift).image
     top, left, crop = 2 * size, 3 * size // 2, size // 3
     part = large.image[..., top : top + crop, left : left + crop]
-    noisy = [
+    noisy, noisy_reference = (
         torch.cat([x[:, :2], 1000 * torch.rand(1, 1, size, size, generator=generator(i))], 1)
         for i, x in enumerate((image, reference))
-    ]
+    )
     return [
         HardCase("patch 1, RGB, k = 1", image, reference, {"patch_size": 1, "neighbors": 1}),
         HardCase("patch 1, RGB, k = 3", image, reference, {"patch_size": 1}),
@@ -71,7 +71,7 @@ def photograph_cases(data: Path, sequence: str, size: int) -> list[HardCase]:
         HardCase("photo · 1e-3 + 1000, float32", 1e-3 * image + 1000, 1e-3 * reference + 1000),
         HardCase("photo · 1e-4 + 1000, float64", 1e-4 * image.double() + 1000, 1e-4 * reference.double() + 1000),
         HardCase("photo + 1e6, float64", image.double() + 1e6, reference.double() + 1e6),
-        HardCase("one noise channel × 1000", *noisy),
+        HardCase("one noise channel × 1000", noisy, noisy_reference),
         HardCase(f"translation by {shift} pixels", view[..., :size, :size], view[..., :size, shift:]),
         HardCase(f"query {crop}², a crop; key {5 * size}²", part, large.reference),
     ]
@@ -114,7 +114,9 @@ def generator(seed: int) -> torch.Generator:
 
 def cost_ratio(case: HardCase) -> float:
     """Mean cost of the best match over that of the exact one, both in float64."""
-    exact_options = {name: case.options[name] for name in ("patch_size", "similarity") if name in case.options}
+    exact_options: dict[str, Any] = {
+        name: case.options[name] for name in ("patch_size", "similarity") if name in case.options
+    }
     query, key = case.query.double(), case.key.double()
     mask = None
     if query[0, 0].numel() > 2**15:

@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <memory>
 
@@ -48,8 +47,8 @@ class Sweep {
     }
   }
 
-  // The first sweep, forward. Each pixel tries its predecessors' matches. Every second pixel, and any with fewer than k
-  // matches, also looks up the tree.
+  // The first sweep, forward. Each pixel tries its predecessors' matches. Some pixels, and any with fewer than k
+  // matches, also look up the tree: more of them, and more of the tree, where a match is worse than the average so far.
   void seed(const TreeSeeds<T>& seeds) {
     const Buffer<T> query_norms = seeds.inverse_norms_for(comparison_.query);
     for_chunks([&](const Chunk& chunk) {
@@ -66,10 +65,8 @@ class Sweep {
         }
         propagate(pixel, 1, chunk, best);
         const bool poor = !best.full() || double(best.costs[0]) * double(searched) > total_cost;
-        static const double good_share = std::getenv("GOOD") ? std::atof(std::getenv("GOOD")) : 0;
-        const bool good = best.full() && double(best.costs[0]) * double(searched) < good_share * total_cost;
-        if (!best.full() || (!good && (pixel.at[0] + pixel.at[1] + pixel.at[2]) % plan.period == 0))
-          look_up(reader, pixel, chunk, plan.leaves && (poor || !plan.only_if_poor), best);
+        if (!best.full() || is_seeded(pixel, poor ? plan.poor_period : plan.period))
+          look_up(reader, pixel, chunk, poor || !plan.only_if_poor, best);
         try_random_step(pixel, 0, best);
         total_cost += double(best.costs[0]);
         ++searched;
@@ -136,6 +133,11 @@ class Sweep {
       std::copy(field.keys.get() + begin, field.keys.get() + end, previous_->keys.get() + begin);
       std::copy(field.costs.get() + begin, field.costs.get() + end, previous_->costs.get() + begin);
     });
+  }
+
+  // Propagation reaches the pixels in between.
+  static bool is_seeded(const Pixel& pixel, int64_t period) {
+    return (pixel.at[0] + pixel.at[1] + pixel.at[2]) % period == 0;
   }
 
   void look_up(typename TreeSeeds<T>::Reader& reader, const Pixel& pixel, const Chunk& chunk, bool thorough,

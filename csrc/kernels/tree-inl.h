@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <limits>
 #include <vector>
-#include <cstdlib>
 
 #include "../simd/lanes-inl.h"
 #include "../simd/target.h"
@@ -68,12 +67,12 @@ class Tree {
         const int axis = axis_[branch.node];
         const float gap = q[axis] - split_[branch.node];
         const int64_t near = 2 * branch.node + (gap >= 0);
-        Branch far = branch;
-        far.node = near ^ 1;
-        far.distance += gap * gap - far.gap[axis];
-        far.gap[axis] = gap * gap;
-        if (far.distance < limit()) {
-          branches.push_back(far);
+        const float distance = branch.distance + gap * gap - branch.gap[axis];
+        if (distance < limit()) {
+          Branch& far = branches.emplace_back(branch);
+          far.node = near ^ 1;
+          far.distance = distance;
+          far.gap[axis] = gap * gap;
           std::push_heap(branches.begin(), branches.end(), is_farther);
         }
         branch.node = near;

@@ -8,12 +8,11 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
-#include <vector>
-#include <cstdlib>
-#include <cstdio>
 #include <numeric>
+#include <vector>
 
 #include "../simd/target.h"
 #include "arguments.h"
@@ -30,14 +29,6 @@
 
 PSAL_BEGIN_TARGET
 namespace psal::PSAL_TARGET {
-
-// How thoroughly the tree is searched.
-struct SeedPlan {
-  int64_t period;     // where z + y + x is a multiple of it: 2 is a checkerboard
-  int64_t leaves;     // that are visited beyond those of the query and its predecessors, closest first
-  int64_t spare;      // candidates beyond k whose exact cost is computed
-  bool only_if_poor;  // visits them only where the match so far is worse than the average
-};
 
 template <typename T>
 class TreeSeeds {
@@ -129,7 +120,8 @@ class TreeSeeds {
 
     float limit() const { return best_.full() ? best_.worst() : bound_; }
 
-    static constexpr int64_t kRemembered = 1 + kAxes + 64;  // the query's own leaf, its predecessors', and more
+    // The query's own leaf, its predecessors', and those of a plan.
+    static constexpr int64_t kRemembered = 1 + kAxes + std::max(kThoroughPlan.leaves, kNoisePlan.leaves);
 
     const TreeSeeds& seeds_;
     const PaddedMap<T>& query_;
@@ -158,36 +150,35 @@ class TreeSeeds {
     plan_ = choose_plan(key, keys.count);
   }
 
-  static int64_t env(const char* name, int64_t value) { const char* s = std::getenv(name); return s ? std::atoll(s) : value; }
   SeedPlan choose_plan(const PaddedMap<T>& key, int64_t key_count) const {
-    if (std::getenv("DEBUG")) std::fprintf(stderr, "noise %f\n", noisiness(key));
-    if (noisiness(key) > 0.01 * env("NOISE", 70)) return {.period = 1, .leaves = env("NL", 32), .spare = env("NS", 24), .only_if_poor = false};
-    if (problem_.patch.count() <= 9 || problem_.query_shape.count() * 8 <= key_count) return {.period = env("TP", 1), .leaves = env("TL", 16), .spare = env("TS", 5), .only_if_poor = false};
-    return {.period = env("QP", 2), .leaves = env("QL", 4), .spare = env("QS", 0), .only_if_poor = env("QO", 1) != 0};
+    if (noisiness(key) > kNoiseThreshold) return kNoisePlan;
+    const bool few_queries = problem_.query_shape.count() * kFewQueries <= key_count;
+    return problem_.patch.count() <= kSmallPatch || few_queries ? kThoroughPlan : kUsualPlan;
   }
 
-  // How much alike the distances between patches are: that of the most similar of 16 patches with similar descriptors,
-  // over their mean. Near 1 for noise.
+  // How much alike the distances of similar patches are: the smallest of a few keys of a leaf over their mean, averaged
+  // over some leaves. Near 1 for noise, which has no structure that a search could follow.
   double noisiness(const PaddedMap<T>& key) const {
     constexpr int64_t kSamples = 64, kCompared = 16;
     const Runs runs = box_runs<T>(problem_.patch.size, problem_.channels, key.grid, key.grid);
     const int64_t corner = patch_corner(key, problem_.patch);
-    double smallest = 0, mean = 0;
-    for (int64_t s = 0; s < kSamples; ++s) {
-      const int64_t leaf = s * tree_.leaves() / kSamples;
+    double ratios = 0;
+    int64_t count = 0;
+    for (int64_t s = 0; s < std::min(kSamples, tree_.leaves()); ++s) {
+      const int64_t leaf = s * tree_.leaves() / std::min(kSamples, tree_.leaves());
       if (tree_.leaf_size(leaf) < kCompared) continue;
-      const T* center = key.pixel(tree_.key(leaf, 0)) - corner;
-      double best = std::numeric_limits<double>::infinity();
+      const T* first = key.pixel(tree_.key(leaf, 0)) - corner;
+      double smallest = std::numeric_limits<double>::infinity(), mean = 0;
       for (int64_t i = 1; i < kCompared; ++i) {
         const T* other = key.pixel(tree_.key(leaf, i)) - corner;
-        const double distance = double(sum_runs<Similarity::l2, false>(center, other, runs, T(0)));
-        if (!std::isfinite(distance)) continue;
-        best = std::min(best, distance);
+        const double distance = double(sum_runs<Similarity::l2, false>(first, other, runs, T(0)));
+        smallest = std::min(smallest, distance);
         mean += distance / (kCompared - 1);
       }
-      if (std::isfinite(best)) smallest += best;
+      ++count;
+      if (mean > 0 && std::isfinite(mean)) ratios += smallest / mean;
     }
-    return mean > 0 ? smallest / mean : 0;
+    return count ? ratios / double(count) : 0;
   }
 
   static Buffer<T> norms(const PaddedMap<T>& map, const Problem<T>& problem) {

@@ -16,7 +16,7 @@ import psal
 from psal import ops
 from psal.options import SearchOptions
 
-HUGE = st.sampled_from([2**31 - 1, 2**31 + 1, 2**32 + 1, 2**62 + 1, 2**63 - 1, 2**64 + 1, 2**80 + 1])
+HUGE = st.sampled_from([2**31 + 1, 2**32 + 1, 2**62 + 1, 2**63 - 1, 2**64 + 1, 2**80 + 1])
 WRONG: dict[str, st.SearchStrategy[Any]] = {
     "patch_size": st.one_of(
         HUGE, st.integers(-(2**70), 0), st.sampled_from([2, 3.0, None, "7", (3,) * 5, (), math.nan])
@@ -60,12 +60,19 @@ def test_a_wrong_argument_is_refused_by_name(problem: Problem, name: str, data: 
     assert_valid(problem, search(problem))
 
 
-@given(problem=problems(FINITE), temperature=st.sampled_from(TEMPERATURES), aggregate=st.booleans(), data=st.data())
+@given(
+    problem=problems(("normal", "constant", "steps")),
+    temperature=st.sampled_from(TEMPERATURES),
+    aggregate=st.booleans(),
+    data=st.data(),
+)
 def test_attention_agrees_with_the_reference_wherever_nan_and_infinity_are(
     problem: Problem, temperature: float, aggregate: bool, data: st.DataObject
 ) -> None:
     index, score = search(problem)
-    score, value = score.double(), problem.value.double()
+    score, value = (
+        x.to(torch.float64, memory_format=torch.contiguous_format, copy=True) for x in (score, problem.value)
+    )
     for x in (score, value):
         if data.draw(st.booleans()):
             flat = x.view(-1)

@@ -15,7 +15,7 @@ def stereo_pair(size: int) -> tuple[Tensor, Tensor]:
     """The bundled pair of views, ``(1, 3, size, size)`` each."""
     sample = next(sample for sample in samples() if sample.edit == "reconstruct")
     assert sample.partner is not None
-    views = (torch.as_tensor(view).permute(2, 0, 1)[None] / 255 for view in (sample.picture, sample.partner))
+    views = (torch.tensor(view).permute(2, 0, 1)[None] / 255 for view in (sample.picture, sample.partner))
     query, key = (F.interpolate(view, (size, size), mode="bilinear", antialias=True) for view in views)
     return query, key
 

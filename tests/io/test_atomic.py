@@ -46,7 +46,7 @@ def test_a_writer_killed_before_renaming_leaves_a_whole_file(call: str, calls_be
 def test_a_writer_killed_at_any_time_leaves_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "photo.png"
     path.write_bytes(OLD)
-    for _ in range(12):
+    for _ in range(4):
         with subprocess.Popen([sys.executable, "-c", WRITER, "replace", "1000", path]) as writer:
             while path.read_bytes() == OLD and writer.poll() is None:  # until it has begun
                 pass

@@ -59,7 +59,7 @@ def problems(draw: st.DrawFn, values: Sequence[str] = ANY, similarities: Sequenc
         elif kind == "steps":
             x = x.round()
         elif kind == "fine":  # little contrast, and an offset
-            x = 1e-3 * x + draw(st.sampled_from((0.0, 1.0, 1000.0)))
+            x = 1e-3 * x + draw(st.sampled_from((0.0, 1.0, 30.0) if dtype == torch.float16 else (0.0, 1.0, 1000.0)))
         elif kind in ("special", "sprinkled"):
             special = torch.tensor(SPECIAL, dtype=torch.float64)
             chosen = special[torch.randint(len(SPECIAL), shape, generator=generator)]
