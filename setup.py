@@ -9,9 +9,19 @@ from torch.utils.cpp_extension import BuildExtension, CppExtension
 # The stable ABIs of LibTorch 2.10 and Python 3.11: one wheel works with all later versions of both.
 DEFINES = [("TORCH_TARGET_VERSION", "0x020a000000000000")]
 COMPILE = ["-std=c++20", "-O3", "-g0", "-fno-math-errno", "-fvisibility=hidden", "-Wall", "-Wno-psabi"]
-SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g", "-O1"]
+SANITIZE = {
+    "": [],
+    "memory": [
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=undefined",
+        "-fno-omit-frame-pointer",
+        "-g",
+        "-O1",
+    ],
+    "threads": ["-fsanitize=thread", "-DPSAL_STD_THREADS", "-g", "-O1"],
+}
 
-sanitize = SANITIZE if os.environ.get("PSAL_SANITIZE") else []
+sanitize = SANITIZE[os.environ.get("PSAL_SANITIZE", "")]
 
 setup(
     ext_modules=[

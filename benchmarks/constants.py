@@ -1,22 +1,25 @@
 """Measure the constants of csrc/kernels/tuning.h: ``python -m benchmarks.constants``
 
-For each variant, csrc is copied, one constant changed and the kernels built. The default build and the variant then
-take turns, each in a process of its own. results/constants.json gets the ratio of their times, and how far the best
-matches of each are from the exact ones.
+For each variant, csrc is copied, one constant changed and the kernels built, for this machine's instruction set alone.
+Then the default build and each variant take turns, each in a process of its own. results/constants.json gets the ratio
+of their times, and how far the best matches of each are from the exact ones.
 """
 
 import argparse
+import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
 
 import torch
 
-from benchmarks.constants_worker import NEIGHBORS, PATCH, QUALITY_STRIDE, WORKLOADS, features, image_pairs, mean_cost
+from benchmarks.constants_worker import NEIGHBORS, QUALITY_STRIDE, WORKLOADS, image_pairs, maps, mean_cost
 from psal.measure.machine import command_line, metadata
 from psal.measure.process import LineServer
 from psal.measure.quantities import Quantities
@@ -38,7 +41,12 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kLeafSize": ("tree", ("32", "128")),
     "kSplitSamples": ("tree", ("16", "144")),
     "kLeafPrefilter": ("tree", ("4", "12")),
-    "kSeedPeriod": ("tree", ("1", "3")),
+    "kUsualPlan": ("tree", ("{2, 2, 0, true, 0}", "{4, 2, 8, true, 0}", "{4, 2, 4, true, 2}", "{8, 2, 4, true, 0}")),
+    "kThoroughPlan": ("patch 3", ("{1, 1, 4, false, 2}", "{1, 1, 16, false, 5}")),
+    "kNoisePlan": ("noise", ("{1, 1, 16, false, 8}", "{1, 1, 32, false, 24}")),
+    "kSmallPatch": ("patch 3", ("8",)),
+    "kFewQueries": ("few queries", ("1 << 20",)),
+    "kNoiseThreshold": ("noise", ("1",)),
     "kChunkRows": ("tree", ("8", "32")),
     "kChunkPixels": ("tree", ("1024", "16384")),
     "kIncrementalGain": ("tree", ("1", "1000")),
@@ -53,17 +61,27 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
+# The table of kernels of an instruction set that is not built.
+STUB = """#include "../kernels/table.h"
+namespace psal::{name} {{
+extern const Kernels kernels;
+const Kernels kernels = {{}};
+}}
+"""
+
+
 @cache
-def exact_costs(channels: int, side: int | None) -> dict[str, float]:
+def exact_costs(workload: str) -> dict[str, float]:
     """Mean cost of the exact best match, per image pair."""
     from psal.functional import exact_match
 
     costs = {}
-    for pair, images in image_pairs().items():
-        query, key = (features(image, channels, side) for image in images)
+    for pair in image_pairs():
+        query, key = (x[:1] for x in maps(workload, pair))
         mask = torch.zeros_like(query[:, :1], dtype=torch.bool)
         mask[..., ::QUALITY_STRIDE, ::QUALITY_STRIDE] = True
-        costs[pair] = mean_cost(exact_match(query, key, patch_size=PATCH, neighbors=1, query_mask=mask).score)
+        exact = exact_match(query, key, patch_size=WORKLOADS[workload].patch, neighbors=1, query_mask=mask)
+        costs[pair] = mean_cost(exact.score)
     return costs
 
 
@@ -84,9 +102,11 @@ def build(folder: Path, constant: str | None = None, value: str = "") -> tuple[P
             raise ValueError(f"{TUNING} has no constant {constant}")
         default = match[1]
         (folder / TUNING).write_text(text[: match.start(1)] + value + text[match.end(1) :])
+    built = simd_paths()[-1].removeprefix("x86-64-")
     for target in (folder / "csrc" / "simd").glob("target_*.cpp"):
-        if target.stem != f"target_{simd_paths()[-1].removeprefix('x86-64-')}":  # never run here: compile it quickly
-            target.write_text(f'#pragma GCC optimize("O0")\n{target.read_text()}')
+        name = target.stem.removeprefix("target_")
+        if name != built:
+            target.write_text(STUB.format(name=name))
     command = [sys.executable, "setup.py", "--quiet", "build_ext", "--build-lib", "lib"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
     if done.returncode:
@@ -94,26 +114,26 @@ def build(folder: Path, constant: str | None = None, value: str = "") -> tuple[P
     return next((folder / "lib").rglob("_C*.so")), default
 
 
-def measure(default: LineServer, constant: str, value: str, rounds: int) -> Cell:
+def measure(default: LineServer, built: dict[str, tuple[Path, str]], variant_name: str, rounds: int) -> Cell:
     """Compare the default build with a variant, alternating between them."""
+    constant = variant_name.partition(" = ")[0]
+    library, default_value = built[variant_name]
     workload = VARIANTS[constant][0]
-    exact = exact_costs(WORKLOADS[workload]["channels"], WORKLOADS[workload].get("side"))
-    with tempfile.TemporaryDirectory() as temporary:
-        library, default_value = build(Path(temporary, "variant"), constant, value)
-        quantities = Quantities(label=f"{constant} = {value}, default {default_value}")
-        with server(library) as variant:
-            ratios = []
-            for pair in exact:
-                cases = {
-                    name: Case(lambda _, process=process, pair=pair: process.ask(f"{workload} {pair}"))  # type: ignore[misc]
-                    for name, process in (("default", default), ("variant", variant))
-                }
-                timings = time_interleaved(cases, rounds=rounds)
-                ratios.append(ratio(timings["variant"], timings["default"]))
-            quantities.add_ratios(f"time, {workload}", ratios, against="default")
-            for name, process in (("default", default), ("variant", variant)):
-                costs = [float(process.ask(f"{workload} {pair}")) / exact[pair] for pair in exact]
-                quantities.add(f"cost, {name}", costs, against="exact")
+    exact = exact_costs(workload)
+    quantities = Quantities(label=f"{variant_name}, default {default_value}")
+    with server(library) as variant:
+        ratios = []
+        for pair in exact:
+            cases = {
+                name: Case(lambda _, process=process, pair=pair: process.ask(f"{workload},{pair}"))  # type: ignore[misc]
+                for name, process in (("default", default), ("variant", variant))
+            }
+            timings = time_interleaved(cases, rounds=rounds)
+            ratios.append(ratio(timings["variant"], timings["default"]))
+        quantities.add_ratios(f"time, {workload}", ratios, against="default")
+        for name, process in (("default", default), ("variant", variant)):
+            costs = [float(process.ask(f"{workload},{pair}")) / exact[pair] for pair in exact]
+            quantities.add(f"cost, {name}", costs, against="exact")
     return quantities.cell()
 
 
@@ -125,15 +145,24 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/constants.json"), help="results file; it is resumed")
     arguments = parser.parse_args()
     settings = {
-        "patch_size": PATCH, "neighbors": NEIGHBORS, "rounds": arguments.rounds, "quality_stride": QUALITY_STRIDE,
-        "workloads": WORKLOADS,
+        "neighbors": NEIGHBORS, "rounds": arguments.rounds, "quality_stride": QUALITY_STRIDE,
+        "workloads": {name: asdict(workload) for name, workload in WORKLOADS.items()},
     }  # fmt: skip
     about = metadata(command_line("python -m benchmarks.constants", sys.argv[1:]))
     record = Record.resume(arguments.out, settings, about)
     wanted = [(name, value) for name in arguments.only or VARIANTS for value in VARIANTS[name][1]]
-    with tempfile.TemporaryDirectory() as temporary, server(build(Path(temporary, "default"))[0]) as default:
-        for constant, value in track(wanted, "measuring"):
-            record.measure_once(f"{constant} = {value}", partial(measure, default, constant, value, arguments.rounds))
+    missing = [(name, value) for name, value in wanted if f"{name} = {value}" not in record.cells]
+    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(os.cpu_count()) as builders:
+        library, _ = build(Path(temporary, "default"))
+        folders = (Path(temporary, str(i)) for i in range(len(missing)))
+        building = [
+            (f"{name} = {value}", builders.submit(build, folder, name, value))
+            for folder, (name, value) in zip(folders, missing, strict=True)
+        ]
+        built = {name: future.result() for name, future in track(building, "building")}
+        with server(library) as default:
+            for name in track(list(built), "measuring"):
+                record.measure_once(name, partial(measure, default, built, name, arguments.rounds))
     show(record, quantity_tables(record))
 
 

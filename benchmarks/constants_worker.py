@@ -4,23 +4,52 @@ It must not import psal, because that loads the installed kernels, and a process
 """
 
 import sys
+from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-PATCH, NEIGHBORS = 7, 3
+NEIGHBORS = 3
 QUALITY_STRIDE = 4  # quality is that of every fourth query along each axis: exact search of all would take hours
 
-# What runs: init (0 random, 1 tree), iterations, feature channels, whether attention and gradients run too, the batch.
-WORKLOADS: dict[str, dict[str, Any]] = {
-    "tree": {"init": 1, "iterations": 1, "channels": 16},
-    "wide": {"init": 1, "iterations": 1, "channels": 64},
-    "random": {"init": 0, "iterations": 5, "channels": 16},
-    "train": {"init": 1, "iterations": 1, "channels": 16, "train": True},
-    "batch": {"init": 1, "iterations": 1, "channels": 16, "batch": 8, "side": 128},
+
+@dataclass(frozen=True)
+class Workload:
+    """What runs.
+
+    Attributes:
+        init, iterations: of the search; init is the op's code, 0 for random and 1 for tree.
+        channels: of the feature maps.
+        patch: side of the patches.
+        train: whether attention and gradients run, too.
+        batch: number of maps.
+        side: of the maps, if they are cropped.
+        query_side: of the query alone.
+        noise: white noise in place of the features.
+    """
+
+    init: int = 1
+    iterations: int = 1
+    channels: int = 16
+    patch: int = 7
+    train: bool = False
+    batch: int = 1
+    side: int | None = None
+    query_side: int | None = None
+    noise: bool = False
+
+
+WORKLOADS = {
+    "tree": Workload(),
+    "wide": Workload(channels=64),
+    "random": Workload(init=0, iterations=5),
+    "train": Workload(train=True),
+    "batch": Workload(batch=8, side=128),
+    "patch 3": Workload(patch=3),
+    "few queries": Workload(query_side=32),
+    "noise": Workload(channels=3, side=128, noise=True),
 }
 
 
@@ -38,11 +67,18 @@ def image_pairs() -> dict[str, tuple[Tensor, Tensor]]:
     return {name: (query, key) for name, (query, key) in tensors.items()}
 
 
-def features(image: Tensor, channels: int, side: int | None = None, batch: int = 1) -> Tensor:
-    """Random 3×3 convolutions with ReLU, always the same ones: ``(batch, channels, H, W)``."""
-    weight = torch.randn(channels, 3, 3, 3, generator=torch.Generator().manual_seed(0)) / 27**0.5
-    maps = F.conv2d(image, weight, padding=1).relu()
-    return maps[..., :side, :side].expand(batch, -1, -1, -1).contiguous()
+@cache
+def maps(workload: str, pair: str) -> tuple[Tensor, Tensor]:
+    """Query and key: random 3×3 convolutions of the images with ReLU, always the same ones, or noise."""
+    chosen, generator = WORKLOADS[workload], torch.Generator().manual_seed(0)
+    weight = torch.randn(chosen.channels, 3, 3, 3, generator=generator) / 27**0.5
+    made = [
+        F.conv2d(image, weight, padding=1).relu()[..., : chosen.side, : chosen.side] for image in image_pairs()[pair]
+    ]
+    if chosen.noise:
+        made = [torch.rand(x.shape, generator=generator) for x in made]
+    query, key = (x.expand(chosen.batch, -1, -1, -1).contiguous() for x in made)
+    return query[..., : chosen.query_side, : chosen.query_side].contiguous(), key
 
 
 def mean_cost(score: Tensor) -> float:
@@ -54,23 +90,16 @@ def serve(library: str) -> None:
     """Answer lines with a workload and an image pair by the mean cost of the best matches."""
     torch.ops.load_library(library)  # type: ignore[no-untyped-call]
     for line in sys.stdin:
-        workload, pair = line.split()
-        query, key = _maps(workload, pair)
-        print(_run(query, key, WORKLOADS[workload]), flush=True)
+        workload, pair = line.rstrip("\n").split(",")
+        print(_run(*maps(workload, pair), WORKLOADS[workload]), flush=True)
 
 
-@cache
-def _maps(workload: str, pair: str) -> tuple[Tensor, Tensor]:
-    shape = {name: WORKLOADS[workload][name] for name in ("channels", "side", "batch") if name in WORKLOADS[workload]}
-    query, key = (features(image, **shape) for image in image_pairs()[pair])
-    return query, key
-
-
-def _run(query: Tensor, key: Tensor, workload: dict[str, Any]) -> float:
-    ops, patch = torch.ops.psal, [PATCH, PATCH]
-    seed, init, iterations = torch.tensor(0), workload["init"], workload["iterations"]
-    index, score = ops.search(query, key, None, None, None, seed, patch, NEIGHBORS, iterations, 0, init, 0)
-    if workload.get("train"):
+def _run(query: Tensor, key: Tensor, workload: Workload) -> float:
+    ops, patch, seed = torch.ops.psal, [workload.patch, workload.patch], torch.tensor(0)
+    index, score = ops.search(
+        query, key, None, None, None, seed, patch, NEIGHBORS, workload.iterations, 0, workload.init, 0
+    )
+    if workload.train:
         out, mass = ops.attend(index, score, key, patch, 1.0)
         grad_score, _ = ops.attend_backward(out, index, score, key, out, mass, patch, 1.0)
         ops.score_backward(grad_score, query, key, index, score, patch, 0, 0)

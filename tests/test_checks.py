@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 import psal
 
@@ -26,6 +27,14 @@ SHAPES: Sequence[tuple[Any, Any, type[Exception], str]] = [
     (IMAGE.to(torch.uint8), IMAGE, TypeError, r"query must be float32.*got torch\.uint8: convert it first"),
     (IMAGE, IMAGE.to(torch.int64), TypeError, r"key must be float32.*got torch\.int64"),
     (IMAGE.to(torch.complex64), IMAGE, TypeError, r"query must be float32.*got torch\.complex64"),
+    (IMAGE.to_sparse(), IMAGE, TypeError, r"query must be a dense tensor.*got torch\.sparse_coo"),
+    (IMAGE, IMAGE.to_mkldnn(), TypeError, r"key must be a dense tensor.*got torch\._mkldnn"),
+    (
+        torch.nested.nested_tensor([IMAGE[0], IMAGE[0]], layout=torch.jagged),
+        IMAGE,
+        TypeError,
+        r"query must be a dense tensor.*got a nested tensor",
+    ),
     (IMAGE[0, 0], IMAGE, ValueError, r"query must be \(B, C, \*S\) with 1 to 3 spatial dimensions, got shape \(6, 5\)"),
     (IMAGE[None, None], IMAGE, ValueError, r"query must be \(B, C, \*S\).*got shape \(1, 1, 1, 2, 6, 5\)"),
     (IMAGE[:, :0], IMAGE[:, :0], ValueError, r"query must have at least one channel and one pixel.*\(1, 0, 6, 5\)"),
@@ -44,6 +53,11 @@ SHAPES: Sequence[tuple[Any, Any, type[Exception], str]] = [
 MASKS_AND_SCORES: Sequence[tuple[dict[str, Any], type[Exception], str]] = [
     ({"patch_size": (3, 3, 3)}, ValueError, r"patch_size must be an int or 2 of them, got \(3, 3, 3\)"),
     ({"neighbors": 31}, ValueError, r"neighbors must not exceed the 30 keys, got 31"),
+    ({"patch_size": 46341}, ValueError, r"patch_size is too large: .* query would have 46346 × 46345 positions"),
+    ({"patch_size": (1, 2**31 - 1)}, ValueError, r"patch_size is too large: .*, got \(1, 2147483647\)"),
+    ({"patch_size": 2**62 + 1}, ValueError, r"patch_size is too large: "),
+    ({"patch_size": 2**63 - 1}, ValueError, r"patch_size is too large: "),
+    ({"patch_size": 2**80 + 1}, ValueError, r"patch_size is too large: "),
     (
         {"neighbors": 4, "key_mask": mask_of(3)},
         ValueError,
@@ -93,6 +107,7 @@ TEMPERATURES: Sequence[tuple[Any, type[Exception], str]] = [
     (-1.0, ValueError, r"temperature must be positive and finite, got -1\.0"),
     (float("nan"), ValueError, r"temperature must be positive and finite, got nan"),
     (float("inf"), ValueError, r"temperature must be positive and finite, got inf"),
+    (10**400, ValueError, r"temperature must be positive and finite, got 1000*\.\.\.000*"),
     ("1", TypeError, r"temperature must be a number, got '1'"),
 ]
 
@@ -147,6 +162,22 @@ def test_attending_refuses_a_wrong_temperature(
 ) -> None:
     with pytest.raises(error, match=text):
         gather(MATCHES, IMAGE, temperature=temperature)
+
+
+@pytest.mark.parametrize("patch_size", [2**31 - 1, 2**62 + 1, 2**63 - 1])
+def test_aggregate_refuses_a_huge_patch(patch_size: int) -> None:
+    with pytest.raises(ValueError, match=r"patch_size is too large"):
+        psal.aggregate(MATCHES, IMAGE, patch_size=patch_size)
+
+
+def test_a_layer_of_meta_or_fake_tensors_takes_masks() -> None:
+    found = psal.patch_match(IMAGE.to("meta"), IMAGE.to("meta"), key_mask=MASK.to("meta"))
+    assert found.index.shape == (1, 3, 6, 5)
+    with FakeTensorMode() as mode:
+        image, mask = mode.from_tensor(IMAGE), mode.from_tensor(MASK)
+        out, matches = psal.patch_attention(image, image, image, key_mask=mask, return_matches=True)
+        assert out.shape == (1, 2, 6, 5)
+        assert psal.attend(matches, image).shape == (1, 2, 6, 5)
 
 
 def test_aggregate_refuses_an_even_patch() -> None:

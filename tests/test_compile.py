@@ -52,6 +52,16 @@ def test_masks_and_warm_starts_compile() -> None:
 
 
 @pytest.mark.usefixtures("fresh_compiler")
+def test_a_compiled_search_refuses_a_mask_that_leaves_too_few_keys(fresh_compiler: None) -> None:
+    image = normal_map(1, 2, 6, 5)
+    mask = torch.zeros(1, 1, 6, 5, dtype=torch.bool)
+    search = torch.compile(lambda m: psal.patch_match(image, image, key_mask=m).index, backend="aot_eager")
+    mask[..., :3] = True
+    assert search(mask).shape == (1, 3, 6, 5)
+    with pytest.raises(ValueError, match="key_mask leaves no key"):
+        search(torch.zeros_like(mask))
+
+
 def test_without_a_seed_a_compiled_search_draws_from_the_generator_of_torch() -> None:
     def search(query: Tensor, key: Tensor) -> Tensor:
         return psal.patch_match(query, key, patch_size=3, init="random", iterations=0).index

@@ -1,3 +1,4 @@
+import io
 import math
 
 import pytest
@@ -10,6 +11,16 @@ import psal
 def matches(index: list[int], score: list[float]) -> psal.Matches:
     """Best matches of a row of queries."""
     return psal.Matches(torch.tensor(index)[None, None], torch.tensor(score, dtype=torch.float64)[None, None])
+
+
+def test_matches_are_loaded_as_weights_are() -> None:
+    image, file = torch.rand(1, 2, 6, 5), io.BytesIO()
+    matches = psal.patch_match(image, image)
+    torch.save({"matches": matches}, file)
+    file.seek(0)
+    loaded = torch.load(file, weights_only=True)["matches"]
+    assert isinstance(loaded, psal.Matches)
+    assert loaded.index.equal(matches.index)
 
 
 def test_exact_matches_lose_nothing() -> None:

@@ -33,6 +33,7 @@ SHARED: Sequence[tuple[dict[str, Any], type[Exception], str]] = [
 SEARCH: Sequence[tuple[dict[str, Any], type[Exception], str]] = [
     ({"iterations": -1}, ValueError, r"iterations must be at least 0, got -1"),
     ({"iterations": 1.5}, TypeError, r"iterations must be an int, got 1\.5"),
+    ({"iterations": 2**70}, ValueError, r"iterations must be below 2\*\*31, got 1180591620717411303424"),
     ({"init": "best"}, ValueError, r"init must be one of 'random', 'tree' or Matches, got 'best'"),
     ({"init": IMAGE}, TypeError, r"init must be one of 'random', 'tree' or Matches, got Tensor"),
     ({"init": IMAGE.numpy()}, TypeError, r"init must be one of 'random', 'tree' or Matches, got ndarray"),
@@ -124,6 +125,16 @@ def test_the_layer_refuses_wrong_options_when_it_is_built(
 def test_the_block_refuses_wrong_options_when_it_is_built(arguments: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         psal.PatchAttentionBlock(**arguments)
+
+
+def test_integers_and_floats_of_numpy_are_taken_everywhere() -> None:
+    image = torch.rand(1, 2, 6, 5)
+    plain = psal.patch_attention(image, image, image, neighbors=2, iterations=2, seed=3, temperature=0.5)
+    numbers: dict[str, Any] = {"neighbors": np.int8(2), "iterations": np.uint64(2), "seed": np.int16(3)}
+    numbers["temperature"] = np.float32(0.5)
+    assert psal.patch_attention(image, image, image, **numbers).equal(plain)
+    layer = psal.PatchAttention(**numbers)
+    assert layer(image, image, image).equal(plain)
 
 
 def test_options_cannot_be_changed() -> None:

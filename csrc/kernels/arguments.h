@@ -95,12 +95,12 @@ struct AttendArguments {
   Shape query_shape, key_shape;
   Patch patch;  // one pixel without aggregation
   int64_t channels, neighbors;
-  T temperature;
-  const int64_t* index;  // [k, N]
-  const T* score;        // [k, N]
-  View<const T> value;   // [Cv, M]
-  T* out;                // [Cv, N]
-  T* log_mass;           // [2, N]: the largest logit m, and log Σ e^(logit − m)
+  T inverse_temperature;  // positive and finite
+  const int64_t* index;   // [k, N]
+  const T* score;         // [k, N]
+  View<const T> value;    // [Cv, M]
+  T* out;                 // [Cv, N]
+  T* log_mass;            // [2, N]: the largest score m, and log Σ e^((score − m) / temperature)
 };
 
 template <typename T>

@@ -26,7 +26,10 @@ class Buffer {
  public:
   Buffer() = default;
   explicit Buffer(int64_t size) : size_(size) {
-    const int64_t bytes = (size * int64_t(sizeof(T)) + 127) / 64 * 64;
+    int64_t bytes;
+    if (__builtin_mul_overflow(size, int64_t(sizeof(T)), &bytes) || __builtin_add_overflow(bytes, 127, &bytes))
+      throw std::runtime_error("psal: not enough memory for " + std::to_string(size) + " values");
+    bytes = bytes / 64 * 64;
     data_ = static_cast<T*>(std::aligned_alloc(64, bytes));
     if (!data_) throw std::runtime_error("psal: not enough memory for " + std::to_string(bytes) + " bytes");
     __builtin_memset(reinterpret_cast<char*>(data_) + bytes - 64, 0, 64);

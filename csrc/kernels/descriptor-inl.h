@@ -29,8 +29,9 @@ namespace psal::PSAL_TARGET {
 
 constexpr int kDescriptor = 16;  // components
 
-// A row of `width` values, padded to whole vectors.
-inline int64_t pitch(int64_t width) { return (width + kWidth<float> - 1) / kWidth<float> * kWidth<float>; }
+// A row of `width` values, padded to an odd number of vectors: rows of a power of two would all fall into the same few
+// sets of the cache.
+inline int64_t pitch(int64_t width) { return ((width + kWidth<float> - 1) / kWidth<float> | 1) * kWidth<float>; }
 
 template <typename T>
 class Descriptors {
@@ -132,11 +133,18 @@ class Descriptors {
     const int64_t all = map.channels, pixels = map.grid.shape.count();
     const int64_t budget = (int64_t(1) << 19) / (all * all);  // the moments of many channels are expensive
     const int64_t count = std::min(pixels, std::clamp(budget, kMinChannelSamples, kMaxChannelSamples));
-    Buffer<float> samples(count * all);
-    for (int64_t s = 0; s < count; ++s) {
-      const T* pixel = map.pixel(map.grid.padded_index(s * pixels / count));
-      for (int64_t c = 0; c < all; ++c) samples[s * all + c] = finite_or_zero(float(pixel[c]));
+    const auto sample = [&](int64_t s) { return map.pixel(map.grid.padded_index(s * pixels / count)); };
+    center_ = Buffer<T>(all, T(0));
+    if (similarity_ == Similarity::l2) {
+      for (int64_t c = 0; c < all; ++c) {
+        double total = 0;
+        for (int64_t s = 0; s < count; ++s) total += double(sample(s)[c]);
+        center_[c] = std::isfinite(total) ? T(total / double(count)) : T(0);
+      }
     }
+    Buffer<float> samples(count * all);
+    for (int64_t s = 0; s < count; ++s)
+      for (int64_t c = 0; c < all; ++c) samples[s * all + c] = finite_or_zero(float(sample(s)[c] - center_[c]));
     const Buffer<float> found = directions(samples, count, all, channels_);
     channel_ = Buffer<float>(all * kDescriptor, 0.0f);
     for (int64_t c = 0; c < all; ++c)
@@ -261,7 +269,8 @@ class Descriptors {
     for (int64_t x = 0; x < pixels; ++x) {
       const T* pixel = map.pixel(first + x);
       Lanes<float> total{};
-      for (int64_t c = 0; c < map.channels; ++c) total += float(pixel[c]) * load(channel_.get() + c * kDescriptor);
+      for (int64_t c = 0; c < map.channels; ++c)
+        total += float(pixel[c] - center_[c]) * load(channel_.get() + c * kDescriptor);
       total = masked<float>(total, total - total == 0.0f);  // x − x is NaN, and not 0, if x is not finite
       for (int64_t j = 0; j < channels_; ++j) projected[j * taps + x] = total[j];
     }
@@ -280,6 +289,7 @@ class Descriptors {
   Buffer<int64_t> frequency_;   // [frequencies][axis]
   Buffer<float> basis_[kAxes];  // [waves][side], along each axis
   Buffer<float> across_;        // [frequencies][rows of the patch]: the product of the first two axes' bases
+  Buffer<T> center_;            // [C]: subtracted from all pixels, in the map's own type, before they are rounded
   Buffer<float> channel_;       // [C][16]: principal channels, padded with zeros
   Buffer<float> component_;     // [coefficients][16]: principal components, padded with zeros
 };

@@ -9,7 +9,9 @@
 #endif
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 
@@ -31,24 +33,29 @@ inline int64_t checked(int64_t index, int64_t keys) {
   return index;
 }
 
-// Links sorted by query: link n of query i is at i · k + n.
+// Links sorted by query: link n of query i is at i · k + n. Where index is −1, the link is missing.
 //
 // The far end of a link is stored as its padded index minus the query's column. A query moved to column x along with
 // its link then leads to far_end + x, whichever column it came from, so a whole row of a window shares one shift.
 template <typename T>
 struct Links {
+  static constexpr int32_t kMissing = std::numeric_limits<int32_t>::min();  // as a far end
+
   Buffer<int32_t> far_end;
   Buffer<T> weight;
   int64_t neighbors;
+  std::atomic<bool> any_missing = false;
 
   Links(int64_t queries, int64_t neighbors_)
-      : far_end(queries * neighbors_), weight(queries * neighbors_), neighbors(neighbors_) {}
+      : far_end(queries * neighbors_), weight(queries * neighbors_), neighbors(neighbors_) {
+    if (queries * neighbors > std::numeric_limits<int32_t>::max())
+      throw std::runtime_error("psal: there must be fewer than 2^31 matches");
+  }
 
   // Calls weight_of(match, key's padded index, query) for every match, where `match` is its offset in the [k, N]
-  // tensors. Missing matches (index −1) get the weight `missing`.
+  // tensors.
   template <typename Weight>
-  void fill(const int64_t* index, const PaddedGrid& queries, const PaddedGrid& keys, T missing,
-            const Weight& weight_of) {
+  void fill(const int64_t* index, const PaddedGrid& queries, const PaddedGrid& keys, const Weight& weight_of) {
     const int64_t width = queries.shape.size[2], query_count = queries.shape.count(), key_count = keys.shape.count();
     for_ranges(queries.shape.rows(), kRowsPerTask, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row)
@@ -57,15 +64,36 @@ struct Links {
           for (int64_t n = 0; n < neighbors; ++n) {
             const int64_t match = n * query_count + query, link = query * neighbors + n;
             const int64_t key = checked(index[match], key_count);
-            const int64_t padded_index = key < 0 ? keys.origin : keys.padded_index(key);
+            if (key < 0) {
+              any_missing.store(true, std::memory_order_relaxed);
+              far_end[link] = kMissing;
+              weight[link] = 0;
+              continue;
+            }
+            const int64_t padded_index = keys.padded_index(key);
             far_end[link] = int32_t(padded_index - x);
-            weight[link] = key < 0 ? missing : weight_of(match, padded_index, query);
+            weight[link] = weight_of(match, padded_index, query);
           }
         }
     });
   }
 
+  bool is_missing(int64_t link) const { return far_end[link] == kMissing; }
+
   int64_t first(int64_t query) const { return query * neighbors; }
+
+  // Calls body(begin, end) for the parts of [first, last) without missing links.
+  template <typename Body>
+  void for_present(int64_t first, int64_t last, const Body& body) const {
+    if (!any_missing.load(std::memory_order_relaxed)) return body(first, last);
+    while (first < last) {
+      while (first < last && is_missing(first)) ++first;
+      int64_t end = first;
+      while (end < last && !is_missing(end)) ++end;
+      if (first < end) body(first, end);
+      first = end;
+    }
+  }
 };
 
 // The same links sorted by key, and of one key by query, in CSR form: those of key j are [start[j], start[j + 1]).
@@ -98,10 +126,15 @@ struct LinksByKey {
   }
 
   int64_t first(int64_t key) const { return start[key]; }
+
+  template <typename Body>
+  void for_present(int64_t first, int64_t last, const Body& body) const {
+    body(first, last);
+  }
 };
 
-// Calls body(first, last, shift) for each row of the window around `center`: its links are [first, last), and link e
-// moved to the center leads to far_end[e] + shift in the grid `to`.
+// Calls body(first, last, shift) for the rows of the window around `center`: [first, last) are links, none of them
+// missing, and link e moved to the center leads to far_end[e] + shift in the grid `to`.
 template <typename AnyLinks, typename Body>
 inline void for_window(const AnyLinks& links, const Coordinates& center, const Patch& patch, const Shape& grid,
                        const PaddedGrid& to, const Body& body) {
@@ -115,19 +148,24 @@ inline void for_window(const AnyLinks& links, const Coordinates& center, const P
     for (int64_t y = low[1]; y < high[1]; ++y) {
       const int64_t row = (z * grid.size[1] + y) * grid.size[2];
       const int64_t shift = (center[0] - z) * to.stride[0] + (center[1] - y) * to.stride[1] + center[2];
-      body(links.first(row + low[2]), links.first(row + high[2]), shift);
+      links.for_present(links.first(row + low[2]), links.first(row + high[2]),
+                        [&](int64_t first, int64_t last) { body(first, last, shift); });
     }
 }
 
-// sum[c] += Σ weight · map[padded_index][c] over terms, for one vector of channels c that starts at `base`. There are
-// four accumulators, so that additions overlap.
-template <typename T>
+// sum[c] += Σ weight · (map[padded_index][c] − origin[c]) over terms, for one vector of channels c that starts at
+// `base`. Without an origin it is 0. There are four accumulators, so that additions overlap.
+template <bool HasOrigin, typename T>
 inline void add_terms(const T* base, int64_t channels, const int32_t* padded_index, const T* weight, int64_t count,
-                      Lanes<T> (&sum)[4]) {
+                      Lanes<T> origin, Lanes<T> (&sum)[4]) {
+  const auto term = [&](int64_t i) {
+    const Lanes<T> value = load(base + padded_index[i] * channels);
+    return weight[i] * (HasOrigin ? value - origin : value);
+  };
   int64_t i = 0;
   for (; i + 4 <= count; i += 4)
-    for (int j = 0; j < 4; ++j) sum[j] += weight[i + j] * load(base + padded_index[i + j] * channels);
-  for (; i < count; ++i) sum[i % 4] += weight[i] * load(base + padded_index[i] * channels);
+    for (int j = 0; j < 4; ++j) sum[j] += term(i + j);
+  for (; i < count; ++i) sum[i % 4] += term(i);
 }
 
 // total[c] += sum[c] for the first `channels` lanes at most.
@@ -143,18 +181,24 @@ inline void add_lanes(T* total, int64_t channels, const Lanes<T> (&sum)[4]) {
 // Terms of a sum over pixels, buffered so that their weights can be computed with whole vectors.
 template <typename T>
 struct Terms {
-  int32_t padded_index[kTermCapacity];
+  int32_t padded_index[kTermCapacity + 1];  // a term that does not exist may be written behind the last one
   alignas(64) T weight[kTermCapacity + kWidth<T>];
   int64_t size = 0;
 
-  // Calls fill(first, last) for parts of a range that fit, and flush() whenever the buffer is full.
-  template <typename Fill, typename Flush>
-  void add(int64_t first, int64_t last, const Fill& fill, const Flush& flush) {
+  // Adds a term if it `exists`, branchless.
+  void push(int32_t padded_index_, T weight_, bool exists) {
+    padded_index[size] = padded_index_;
+    weight[size] = weight_;
+    size += exists;
+  }
+
+  // Calls push_terms(begin, end) for parts of [first, last) that fit, and flush() whenever the buffer is full.
+  template <typename PushTerms, typename Flush>
+  void add(int64_t first, int64_t last, const PushTerms& push_terms, const Flush& flush) {
     while (first < last) {
       if (size == kTermCapacity) flush();
       const int64_t end = std::min(last, first + kTermCapacity - size);
-      fill(first, end);
-      size += end - first;
+      push_terms(first, end);
       first = end;
     }
   }
@@ -163,7 +207,7 @@ struct Terms {
   void add_to(const PaddedMap<T>& map, T* total) const {
     for (int64_t channel = 0; channel < map.channels; channel += kWidth<T>) {
       Lanes<T> sum[4] = {};
-      add_terms(map.data.get() + channel, map.channels, padded_index, weight, size, sum);
+      add_terms<false>(map.data.get() + channel, map.channels, padded_index, weight, size, Lanes<T>{}, sum);
       add_lanes(total + channel, map.channels - channel, sum);
     }
   }

@@ -84,7 +84,7 @@ class LowerBound {
     const int64_t count = map.data.size(), whole = count / kWidth<T> * kWidth<T>;
     for (int64_t i = 0; i < whole; i += kWidth<T>) {
       const Lanes<T> x = load(map.data.get() + i);
-      found = larger<T>(larger<T>(x, -x), found);
+      found = larger<T>(larger<T>(x, Lanes<T>{} - x), found);
     }
     double result = double(largest<T>(found));
     for (int64_t i = whole; i < count; ++i) result = std::max(result, double(std::abs(map.data[i])));

@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <stdexcept>
 
 #include "../simd/target.h"
 #include "arguments.h"
@@ -28,10 +30,17 @@ inline int64_t padding_source(int64_t coordinate, int64_t size, Padding padding)
   return std::min(std::min(coordinate, period - coordinate), size - 1);
 }
 
+constexpr int64_t kMaxPixels = std::numeric_limits<int32_t>::max();  // padded indices are int32
+
 struct PaddedGrid {
   PaddedGrid() = default;
   PaddedGrid(const Shape& inner, const Border& border_) : shape(inner), border(border_) {
-    for (int axis = 0; axis < kAxes; ++axis) padded.size[axis] = inner.size[axis] + 2 * border[axis];
+    int64_t count = 1;
+    for (int axis = 0; axis < kAxes; ++axis) {
+      padded.size[axis] = inner.size[axis] + 2 * std::min(border[axis], kMaxPixels);
+      if (__builtin_mul_overflow(count, padded.size[axis], &count) || count > kMaxPixels)
+        throw std::runtime_error("psal: a map with its border must have fewer than 2^31 pixels");
+    }
     stride[2] = 1;
     stride[1] = padded.size[2];
     stride[0] = padded.size[2] * padded.size[1];

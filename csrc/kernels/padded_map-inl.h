@@ -59,6 +59,31 @@ inline void write_planes(const T* row, int64_t width, int64_t channels, T* out, 
       for (int64_t i = x; i < std::min(width, x + kTransposeBlock); ++i) out[c * plane + i] = row[i * channels + c];
 }
 
+// Writes one row of the padded map, which may lie in the border: [padded width][channels].
+template <typename T>
+void read_padded_row(const View<const T>& from, const PaddedGrid& grid, int64_t channels, Padding padding, int64_t row,
+                     T* outer) {
+  const Shape& shape = grid.shape;
+  const int64_t width = grid.padded.size[2], left = grid.border[2];
+  const int64_t z = padding_source(row / grid.padded.size[1] - grid.border[0], shape.size[0], padding);
+  const int64_t y = padding_source(row % grid.padded.size[1] - grid.border[1], shape.size[1], padding);
+  if (z < 0 || y < 0) {
+    std::fill_n(outer, width * channels, T(0));
+    return;
+  }
+  T* inner = outer + left * channels;
+  read_planes(from, z * from.stride[0] + y * from.stride[1], shape.size[2], channels, inner);
+  for (int64_t x = 0; x < width; ++x) {
+    if (x == left) x += shape.size[2];
+    if (x >= width) break;
+    const int64_t source = padding_source(x - left, shape.size[2], padding);
+    if (source < 0)
+      std::fill_n(outer + x * channels, channels, T(0));
+    else
+      std::copy_n(inner + source * channels, channels, outer + x * channels);
+  }
+}
+
 template <typename T>
 PaddedMap<T> padded_map(const View<const T>& from, const Shape& shape, int64_t channels, const Border& border,
                         Padding padding) {
@@ -66,29 +91,9 @@ PaddedMap<T> padded_map(const View<const T>& from, const Shape& shape, int64_t c
   map.grid = PaddedGrid(shape, border);
   map.channels = channels;
   map.data = Buffer<T>(map.grid.padded.count() * channels);
-  const PaddedGrid& grid = map.grid;
-  const int64_t width = grid.padded.size[2], left = border[2];
-  for_ranges(grid.padded.rows(), kRowsPerTask, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      const int64_t z = padding_source(row / grid.padded.size[1] - border[0], shape.size[0], padding);
-      const int64_t y = padding_source(row % grid.padded.size[1] - border[1], shape.size[1], padding);
-      T* outer = map.pixel(row * width);
-      if (z < 0 || y < 0) {
-        std::fill_n(outer, width * channels, T(0));
-        continue;
-      }
-      T* inner = outer + left * channels;
-      read_planes(from, z * from.stride[0] + y * from.stride[1], shape.size[2], channels, inner);
-      for (int64_t x = 0; x < width; ++x) {
-        if (x == left) x += shape.size[2];
-        if (x >= width) break;
-        const int64_t source = padding_source(x - left, shape.size[2], padding);
-        if (source < 0)
-          std::fill_n(outer + x * channels, channels, T(0));
-        else
-          std::copy_n(inner + source * channels, channels, outer + x * channels);
-      }
-    }
+  for_ranges(map.grid.padded.rows(), kRowsPerTask, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row)
+      read_padded_row(from, map.grid, channels, padding, row, map.pixel(row * map.grid.padded.size[2]));
   });
   return map;
 }

@@ -1,9 +1,11 @@
 // Gradients of scores.
 //
 // With g the gradient of score s(i, j), the pixels x = i + δ and y = j + δ of the two patches get
-//     grad q[x] += α k[y] + β q[x],     grad k[y] += α q[x] + β' k[y],
-// where α = 2 g, β = β' = −2 g for "l2"; α = g, β = β' = 0 for "dot"; and for "cosine" α = g / (‖q‖ ‖k‖),
-// β = −g s / ‖q‖², β' = −g s / ‖k‖². The sum over α is a sum over links; that over β a factor of each pixel.
+//     l2:           grad q[x] += 2 g (k[y] − q[x]),     grad k[y] += 2 g (q[x] − k[y])
+//     dot, cosine:  grad q[x] += α k[y] + β q[x],       grad k[y] += α q[x] + β' k[y],
+// where α = g, β = β' = 0 for "dot", and α = g / (‖q‖ ‖k‖), β = −g s / ‖q‖², β' = −g s / ‖k‖² for "cosine". The sum
+// over α is a sum over links; that over β a factor of each pixel. For "l2" each difference is taken before it is
+// summed: where the maps have a large offset, two separate sums would cancel and leave rounding errors.
 
 #if defined(PSAL_KERNELS_SCORE_GRADIENT_INL_H_) == defined(PSAL_TARGET_TOGGLE)
 #ifdef PSAL_KERNELS_SCORE_GRADIENT_INL_H_
@@ -32,11 +34,7 @@ template <typename T>
 class ScoreGradient {
  public:
   explicit ScoreGradient(const ScoreGradientArguments<T>& arguments)
-      : arguments_(arguments),
-        problem_(arguments.problem),
-        links_(problem_.query_shape.count(), arguments.neighbors),
-        query_factor_(problem_.query_shape.count(), T(0)),
-        key_factor_(problem_.key_shape.count(), T(0)) {
+      : arguments_(arguments), problem_(arguments.problem), links_(problem_.query_shape.count(), arguments.neighbors) {
     for (int axis = 0; axis < kAxes; ++axis) border_[axis] = problem_.patch.radius(axis);
     queries_ = PaddedGrid(problem_.query_shape, border_);
     keys_ = PaddedGrid(problem_.key_shape, border_);
@@ -54,32 +52,27 @@ class ScoreGradient {
     return padded_map(view, shape, problem_.channels, border_, problem_.padding);
   }
 
-  // Sets the links' weights to α, and sums β of each query and β' of each key.
+  // Sets the links' weights, and for "cosine" sums β of each query and β' of each key.
   void set_weights() {
     const T* grad = arguments_.grad_score;
-    const int64_t matches = problem_.query_shape.count() * arguments_.neighbors;
-    if (problem_.similarity == Similarity::cosine) {
-      const Buffer<T> q = inverse_norms(map_of(problem_.query, problem_.query_shape), problem_.patch);
-      const Buffer<T> k = inverse_norms(map_of(problem_.key, problem_.key_shape), problem_.patch);
-      links_.fill(arguments_.index, queries_, keys_, T(0), [&](int64_t match, int64_t key, int64_t query) {
-        const T norm = q[queries_.padded_index(query)];
-        query_factor_[query] -= grad[match] * arguments_.score[match] * squared_unless_clamped(norm);
-        return grad[match] * norm * k[key];
-      });
-      for (int64_t match = 0; match < matches; ++match)
-        if (const int64_t key = arguments_.index[match]; key >= 0)
-          key_factor_[key] -=
-              grad[match] * arguments_.score[match] * squared_unless_clamped(k[keys_.padded_index(key)]);
+    if (problem_.similarity != Similarity::cosine) {
+      const T factor = problem_.similarity == Similarity::l2 ? 2 : 1;
+      links_.fill(arguments_.index, queries_, keys_,
+                  [&](int64_t match, int64_t, int64_t) { return factor * grad[match]; });
       return;
     }
-    const bool l2 = problem_.similarity == Similarity::l2;
-    links_.fill(arguments_.index, queries_, keys_, T(0), [&](int64_t match, int64_t, int64_t query) {
-      if (l2) query_factor_[query] -= 2 * grad[match];
-      return l2 ? 2 * grad[match] : grad[match];
+    query_factor_ = Buffer<T>(problem_.query_shape.count(), T(0));
+    key_factor_ = Buffer<T>(problem_.key_shape.count(), T(0));
+    const Buffer<T> q = inverse_norms(map_of(problem_.query, problem_.query_shape), problem_.patch);
+    const Buffer<T> k = inverse_norms(map_of(problem_.key, problem_.key_shape), problem_.patch);
+    links_.fill(arguments_.index, queries_, keys_, [&](int64_t match, int64_t key, int64_t query) {
+      const T norm = q[queries_.padded_index(query)];
+      query_factor_[query] -= grad[match] * arguments_.score[match] * squared_unless_clamped(norm);
+      return grad[match] * norm * k[key];
     });
-    if (!l2) return;
-    for (int64_t match = 0; match < matches; ++match)
-      if (const int64_t key = arguments_.index[match]; key >= 0) key_factor_[key] -= 2 * grad[match];
+    for (int64_t match = 0; match < problem_.query_shape.count() * arguments_.neighbors; ++match)
+      if (const int64_t key = arguments_.index[match]; key >= 0)
+        key_factor_[key] -= grad[match] * arguments_.score[match] * squared_unless_clamped(k[keys_.padded_index(key)]);
   }
 
   // A norm below kNormEpsilon counts as that constant, which has no gradient.
@@ -98,39 +91,50 @@ class ScoreGradient {
     write(links, keys_, queries, key_factor_, problem_.key, arguments_.grad_key);
   }
 
-  // The gradient of a map given as `self`: Σ α · other over links and Σ β over the window, both on the padded grid,
-  // then folded back; out = Σ α · other + Σ β · self.
+  // The gradient of a map given as `self`, on the padded grid, then folded back.
   template <typename AnyLinks>
   void write(const AnyLinks& links, const PaddedGrid& grid, const PaddedMap<T>& other, const Buffer<T>& factor,
              const View<const T>& self, T* out) const {
     const int64_t channels = problem_.channels, width = grid.padded.size[2];
+    const bool l2 = problem_.similarity == Similarity::l2;
     PaddedMap<T> grad{.grid = grid, .channels = channels, .data = Buffer<T>(grid.padded.count() * channels)};
-    PaddedMap<T> self_factor{.grid = grid, .channels = 1, .data = Buffer<T>(grid.padded.count())};
     for_ranges(grid.padded.rows(), kWindowRowsPerTask, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row)
+      Buffer<T> self_row(l2 ? width * channels : 0);
+      for (int64_t row = begin; row < end; ++row) {
+        if (l2) read_padded_row(self, grid, channels, problem_.padding, row, self_row.get());
         for (int64_t x = 0; x < width; ++x) {
-          const Coordinates center = {{row / grid.padded.size[1] - grid.border[0],
-                                       row % grid.padded.size[1] - grid.border[1], x - grid.border[2]}};
-          sum_window(links, grid.shape, other, center, grad.pixel(row * width + x));
-          *self_factor.pixel(row * width + x) = sum_window(factor, grid.shape, center);
+          const Coordinates center = center_of(grid, row, x);
+          T* total = grad.pixel(row * width + x);
+          if (l2)
+            sum_window<true>(links, grid.shape, other, center, self_row.get() + x * channels, total);
+          else
+            sum_window<false>(links, grid.shape, other, center, nullptr, total);
         }
+      }
     });
     fold_border(grad, problem_.padding, out);
     grad.data.release();
-    if (problem_.similarity != Similarity::dot) add_self_term(self_factor, self, out);
+    if (problem_.similarity == Similarity::cosine) add_self_term(window_sums(factor, grid), self, out);
   }
 
-  // total[c] = Σ α · other[c] over the links of a window.
-  template <typename AnyLinks>
+  // Coordinates in the inner grid of a pixel of the padded one.
+  static Coordinates center_of(const PaddedGrid& grid, int64_t row, int64_t x) {
+    return {
+        {row / grid.padded.size[1] - grid.border[0], row % grid.padded.size[1] - grid.border[1], x - grid.border[2]}};
+  }
+
+  // total[c] = Σ α · (other[c] − origin[c]) over the links of a window; without an origin, it is 0.
+  template <bool HasOrigin, typename AnyLinks>
   void sum_window(const AnyLinks& links, const Shape& shape, const PaddedMap<T>& other, const Coordinates& center,
-                  T* total) const {
+                  const T* origin, T* total) const {
     const int64_t channels = problem_.channels;
     std::fill_n(total, channels, T(0));
     for (int64_t channel = 0; channel < channels; channel += kWidth<T>) {
+      const Lanes<T> from = HasOrigin ? load(origin + channel) : Lanes<T>{};
       Lanes<T> sum[4] = {};
       for_window(links, center, problem_.patch, shape, other.grid, [&](int64_t first, int64_t last, int64_t shift) {
-        add_terms(other.data.get() + shift * channels + channel, channels, links.far_end.get() + first,
-                  links.weight.get() + first, last - first, sum);
+        add_terms<HasOrigin>(other.data.get() + shift * channels + channel, channels, links.far_end.get() + first,
+                             links.weight.get() + first, last - first, from, sum);
       });
       add_lanes(total + channel, channels - channel, sum);
     }
@@ -138,18 +142,32 @@ class ScoreGradient {
 
   struct OnePerPixel {  // for_window() over pixels instead of links
     int64_t first(int64_t pixel) const { return pixel; }
+
+    template <typename Body>
+    void for_present(int64_t first, int64_t last, const Body& body) const {
+      body(first, last);
+    }
   };
 
-  // Σ β over the pixels of a window.
-  T sum_window(const Buffer<T>& factor, const Shape& shape, const Coordinates& center) const {
-    T sum = 0;
-    for_window(OnePerPixel(), center, problem_.patch, shape, queries_, [&](int64_t first, int64_t last, int64_t) {
-      for (int64_t i = first; i < last; ++i) sum += factor[i];
+  // Σ β over the window around every pixel of the padded grid.
+  PaddedMap<T> window_sums(const Buffer<T>& factor, const PaddedGrid& grid) const {
+    PaddedMap<T> sums{.grid = grid, .channels = 1, .data = Buffer<T>(grid.padded.count(), T(0))};
+    const int64_t width = grid.padded.size[2];
+    for_ranges(grid.padded.rows(), kWindowRowsPerTask, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row)
+        for (int64_t x = 0; x < width; ++x) {
+          T& sum = *sums.pixel(row * width + x);
+          for_window(OnePerPixel(), center_of(grid, row, x), problem_.patch, grid.shape, grid,
+                     [&](int64_t first, int64_t last, int64_t) {
+                       for (int64_t i = first; i < last; ++i) sum += factor[i];
+                     });
+        }
     });
-    return sum;
+    return sums;
   }
 
-  void add_self_term(PaddedMap<T>& factor, const View<const T>& self, T* out) const {
+  // out += Σ β · self.
+  void add_self_term(PaddedMap<T> factor, const View<const T>& self, T* out) const {
     const Shape& shape = factor.grid.shape;
     const int64_t count = shape.count(), width = shape.size[2];
     Buffer<T> folded(count);
@@ -157,10 +175,11 @@ class ScoreGradient {
     for_ranges(shape.rows(), kRowsPerTask, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const T* source = self.data + row / shape.size[1] * self.stride[0] + row % shape.size[1] * self.stride[1];
+        const T* sums = folded.get() + row * width;
         for (int64_t c = 0; c < problem_.channels; ++c)
           for (int64_t x = 0; x < width; ++x)
-            out[c * count + row * width + x] +=
-                folded[row * width + x] * source[c * self.channel_stride + x * self.stride[2]];
+            if (sums[x] != 0)  // the pixel may be NaN and in no matched patch
+              out[c * count + row * width + x] += sums[x] * source[c * self.channel_stride + x * self.stride[2]];
       }
     });
   }
@@ -168,7 +187,7 @@ class ScoreGradient {
   const ScoreGradientArguments<T>& arguments_;
   const Problem<T>& problem_;
   Links<T> links_;
-  Buffer<T> query_factor_, key_factor_;  // Σ β, Σ β' by index
+  Buffer<T> query_factor_, key_factor_;  // Σ β, Σ β' by index; "cosine" only
   Border border_;
   PaddedGrid queries_, keys_;
 };

@@ -47,13 +47,16 @@ class Sweep {
     }
   }
 
-  // The first sweep, forward. Each pixel tries its predecessors' matches. Every second pixel, and any with fewer than k
-  // matches, also looks up the tree.
+  // The first sweep, forward. Each pixel tries its predecessors' matches. Some pixels, and any with fewer than k
+  // matches, also look up the tree: more of them, and more of the tree, where a match is worse than the average so far.
   void seed(const TreeSeeds<T>& seeds) {
     const Buffer<T> query_norms = seeds.inverse_norms_for(comparison_.query);
     for_chunks([&](const Chunk& chunk) {
       typename TreeSeeds<T>::Reader reader(seeds, comparison_.query, query_norms, chunk.begin, chunk.end);
       Pixel pixel = pixel_at(chunk.begin);
+      const SeedPlan& plan = seeds.plan();
+      double total_cost = 0;
+      int64_t searched = 0;
       for (; pixel.query < chunk.end; step(pixel, 1)) {
         BestK<T> best = state_.field.emptied(pixel.query);
         if (state_.is_masked(pixel.query)) {
@@ -61,8 +64,12 @@ class Sweep {
           continue;
         }
         propagate(pixel, 1, chunk, best);
-        if (!best.full() || is_seeded(pixel)) look_up(reader, pixel, chunk, best);
+        const bool poor = !best.full() || double(best.costs[0]) * double(searched) > total_cost;
+        if (!best.full() || is_seeded(pixel, poor ? plan.poor_period : plan.period))
+          look_up(reader, pixel, chunk, poor || !plan.only_if_poor, best);
         try_random_step(pixel, 0, best);
+        total_cost += double(best.costs[0]);
+        ++searched;
       }
     });
   }
@@ -129,15 +136,19 @@ class Sweep {
   }
 
   // Propagation reaches the pixels in between.
-  static bool is_seeded(const Pixel& pixel) { return (pixel.at[0] + pixel.at[1] + pixel.at[2]) % kSeedPeriod == 0; }
+  static bool is_seeded(const Pixel& pixel, int64_t period) {
+    return (pixel.at[0] + pixel.at[1] + pixel.at[2]) % period == 0;
+  }
 
-  void look_up(typename TreeSeeds<T>::Reader& reader, const Pixel& pixel, const Chunk& chunk, BestK<T>& best) {
+  void look_up(typename TreeSeeds<T>::Reader& reader, const Pixel& pixel, const Chunk& chunk, bool thorough,
+               BestK<T>& best) {
     // For "l2" a descriptor's distance is never above the patch's, so keys beyond the worst cost cannot be better.
     const bool bounded = S == Similarity::l2 && best.full();
     reader.start(pixel.query, bounded ? float(best.worst()) : std::numeric_limits<float>::infinity());
     for (int axis = kAxes - 1; axis >= kAxes - patch_.dims; --axis)
       if (const BestK<T> from = predecessor(pixel, axis, 1, chunk); from.size)
         reader.scan_leaf_of(from.keys[0] + int32_t(comparison_.key.grid.stride[axis]));
+    if (thorough) reader.scan_closest_leaves();
     reader.finish([&](int32_t key, float distance) {
       if (!bounded || distance < best.worst()) state_.offer(pixel.padded_index, key, best);
     });

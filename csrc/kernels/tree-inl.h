@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 #include "../simd/lanes-inl.h"
 #include "../simd/target.h"
@@ -25,6 +26,13 @@ namespace psal::PSAL_TARGET {
 // The tree is complete: node i has the children 2 i and 2 i + 1, the root is node 1, all leaves have the same depth.
 class Tree {
  public:
+  // A subtree that has not been visited. A descriptor's distance from its box is the sum of the gaps.
+  struct Branch {
+    float distance;  // squared
+    int64_t node;
+    float gap[kDescriptor];  // squared, along each axis
+  };
+
   // descriptors: [count][kDescriptor]; padded_indices: of the keys that they describe.
   Tree(const Buffer<float>& descriptors, const Buffer<int32_t>& padded_indices, int64_t count) : count_(count) {
     while ((count >> (depth_ + 1)) >= kLeafSize * 3 / 4) ++depth_;
@@ -38,12 +46,44 @@ class Tree {
 
   int64_t leaves() const { return int64_t(1) << depth_; }
   int64_t leaf_size(int64_t leaf) const { return start_[leaf + 1] - start_[leaf]; }
+  int32_t key(int64_t leaf, int64_t i) const { return keys_[block_start_[leaf] * kWidth<float> + i]; }
 
   // The leaf that a descriptor belongs to.
   int64_t leaf_of(const float* q) const {
     int64_t node = 1;
     for (int level = 0; level < depth_; ++level) node = 2 * node + (q[axis_[node]] >= split_[node]);
     return node - leaves();
+  }
+
+  // Calls scan(leaf) for at most `count` leaves that are closer than limit(), which scan() may lower: closest first,
+  // beginning with the leaf that q belongs to.
+  template <typename Limit, typename Scan>
+  void visit_closest(const float (&q)[kDescriptor], int64_t count, const Limit& limit, const Scan& scan,
+                     std::vector<Branch>& branches) const {
+    branches.clear();
+    Branch branch = {.distance = 0, .node = 1, .gap = {}};
+    while (true) {
+      while (branch.node < leaves()) {
+        const int axis = axis_[branch.node];
+        const float gap = q[axis] - split_[branch.node];
+        const int64_t near = 2 * branch.node + (gap >= 0);
+        const float distance = branch.distance + gap * gap - branch.gap[axis];
+        if (distance < limit()) {
+          Branch& far = branches.emplace_back(branch);
+          far.node = near ^ 1;
+          far.distance = distance;
+          far.gap[axis] = gap * gap;
+          std::push_heap(branches.begin(), branches.end(), is_farther);
+        }
+        branch.node = near;
+      }
+      scan(branch.node - leaves());
+      if (--count == 0 || branches.empty()) return;
+      std::pop_heap(branches.begin(), branches.end(), is_farther);
+      branch = branches.back();
+      branches.pop_back();
+      if (branch.distance >= limit()) return;
+    }
   }
 
   // Calls found(key, distance) for the keys of a leaf that are closer than limit(), which found() may lower.
@@ -135,6 +175,8 @@ class Tree {
     split_[node] = threshold;
     return left;
   }
+
+  static bool is_farther(const Branch& a, const Branch& b) { return a.distance > b.distance; }
 
   static bool balanced(int64_t left, int64_t size) { return left * 4 >= size && left * 4 <= size * 3; }
 

@@ -8,9 +8,11 @@
 #endif
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "../simd/target.h"
 #include "arguments.h"
@@ -20,6 +22,7 @@
 #include "descriptor-inl.h"
 #include "padded_map-inl.h"
 #include "parallel-inl.h"
+#include "patch_sum-inl.h"
 #include "tree-inl.h"
 #include "tuning.h"
 #include "valid_keys-inl.h"
@@ -32,6 +35,8 @@ class TreeSeeds {
  public:
   TreeSeeds(const PaddedMap<T>& key, const Problem<T>& problem, const ValidKeys& keys, int64_t neighbors)
       : TreeSeeds(key, problem, keys, neighbors, norms(key, problem)) {}
+
+  const SeedPlan& plan() const { return plan_; }
 
   // The inverse norms of the query's patches, which a Reader needs; empty for "l2".
   Buffer<T> inverse_norms_for(const PaddedMap<T>& query) const { return norms(query, problem_); }
@@ -46,9 +51,9 @@ class TreeSeeds {
           query_norms_(query_norms),
           chunk_begin_(chunk_begin),
           chunk_end_(chunk_end),
-          found_(1, seeds.neighbors_) {}
+          found_(1, seeds.neighbors_ + seeds.plan_.spare) {}
 
-    // Begins a query and scans its own leaf. Of all leaves scanned, the k closest keys with a descriptor distance below
+    // Begins a query and scans its own leaf. Of all leaves scanned, the closest keys with a descriptor distance below
     // `bound` are kept. If `bound` is infinite, finish() scans further leaves until there are k.
     void start(int64_t query, float bound) {
       const int64_t width = query_.grid.shape.size[2], row = query / width;
@@ -71,12 +76,18 @@ class TreeSeeds {
       if (seeds_.leaf_of_key_[key] >= 0) scan(seeds_.leaf_of_key_[key]);
     }
 
+    // Scans the leaves that the plan adds.
+    void scan_closest_leaves() {
+      seeds_.tree_.visit_closest(
+          q_, seeds_.plan_.leaves, [&] { return limit(); }, [&](int64_t leaf) { scan(leaf); }, branches_);
+    }
+
     // Calls take(key, distance) for the keys found, closest first.
     template <typename Take>
     void finish(const Take& take) {
       const int64_t home = scanned_leaf_[0], leaves = seeds_.tree_.leaves();
       if (bound_ == std::numeric_limits<float>::infinity())
-        for (int64_t next = 1; !best_.full() && next < leaves; ++next) scan((home + next) % leaves);
+        for (int64_t next = 1; best_.size < seeds_.neighbors_ && next < leaves; ++next) scan((home + next) % leaves);
       for (int64_t i = 0; i < best_.size; ++i) take(best_.keys[i], best_.costs[i]);
     }
 
@@ -103,11 +114,14 @@ class TreeSeeds {
         if (scanned_leaf_[i] == leaf) return;
       if (scanned_ < kRemembered) scanned_leaf_[scanned_] = leaf;
       ++scanned_;
-      const auto limit = [&] { return best_.full() ? best_.worst() : bound_; };
-      seeds_.tree_.scan(leaf, q_, limit, [&](int32_t key, float distance) { best_.push(key, distance); });
+      seeds_.tree_.scan(
+          leaf, q_, [&] { return limit(); }, [&](int32_t key, float distance) { best_.push(key, distance); });
     }
 
-    static constexpr int64_t kRemembered = 1 + kAxes;  // the query's own leaf, and one per predecessor
+    float limit() const { return best_.full() ? best_.worst() : bound_; }
+
+    // The query's own leaf, its predecessors', and those of a plan.
+    static constexpr int64_t kRemembered = 1 + kAxes + std::max(kThoroughPlan.leaves, kNoisePlan.leaves);
 
     const TreeSeeds& seeds_;
     const PaddedMap<T>& query_;
@@ -119,6 +133,7 @@ class TreeSeeds {
     Buffer<int32_t> leaf_;                      // of them
     float bound_ = 0, q_[kDescriptor];          // of the current query
     int64_t scanned_ = 0, scanned_leaf_[kRemembered];
+    std::vector<Tree::Branch> branches_;
     NeighborField<float> found_;
     BestK<float> best_ = {};
   };
@@ -132,6 +147,38 @@ class TreeSeeds {
         tree_(describe(key, key_norms, keys), keys.padded_indices, keys.count),
         leaf_of_key_(key.grid.padded.count(), -1) {
     tree_.for_each_key([&](int32_t key, int64_t leaf) { leaf_of_key_[key] = int32_t(leaf); });
+    plan_ = choose_plan(key, keys.count);
+  }
+
+  SeedPlan choose_plan(const PaddedMap<T>& key, int64_t key_count) const {
+    if (noisiness(key) > kNoiseThreshold) return kNoisePlan;
+    const bool few_queries = problem_.query_shape.count() * kFewQueries <= key_count;
+    return problem_.patch.count() <= kSmallPatch || few_queries ? kThoroughPlan : kUsualPlan;
+  }
+
+  // How much alike the distances of similar patches are: the smallest of a few keys of a leaf over their mean, averaged
+  // over some leaves. Near 1 for noise, which has no structure that a search could follow.
+  double noisiness(const PaddedMap<T>& key) const {
+    constexpr int64_t kSamples = 64, kCompared = 16;
+    const Runs runs = box_runs<T>(problem_.patch.size, problem_.channels, key.grid, key.grid);
+    const int64_t corner = patch_corner(key, problem_.patch);
+    double ratios = 0;
+    int64_t count = 0;
+    for (int64_t s = 0; s < std::min(kSamples, tree_.leaves()); ++s) {
+      const int64_t leaf = s * tree_.leaves() / std::min(kSamples, tree_.leaves());
+      if (tree_.leaf_size(leaf) < kCompared) continue;
+      const T* first = key.pixel(tree_.key(leaf, 0)) - corner;
+      double smallest = std::numeric_limits<double>::infinity(), mean = 0;
+      for (int64_t i = 1; i < kCompared; ++i) {
+        const T* other = key.pixel(tree_.key(leaf, i)) - corner;
+        const double distance = double(sum_runs<Similarity::l2, false>(first, other, runs, T(0)));
+        smallest = std::min(smallest, distance);
+        mean += distance / (kCompared - 1);
+      }
+      ++count;
+      if (mean > 0 && std::isfinite(mean)) ratios += smallest / mean;
+    }
+    return count ? ratios / double(count) : 0;
   }
 
   static Buffer<T> norms(const PaddedMap<T>& map, const Problem<T>& problem) {
@@ -170,6 +217,7 @@ class TreeSeeds {
   const Descriptors<T> descriptors_;
   const Tree tree_;
   Buffer<int32_t> leaf_of_key_;  // by padded index; −1 where there is no valid key
+  SeedPlan plan_;
 };
 
 }  // namespace psal::PSAL_TARGET

@@ -17,10 +17,24 @@ constexpr int64_t kMinDescriptorChannels = 4;        // principal channels that 
 constexpr int64_t kMaxFrequencyOrder[] = {9, 3, 2};  // highest total DCT order, by patch axes longer than 1 pixel
 
 // Tree seeding (kernels/tree-inl.h, kernels/sweep-inl.h).
-constexpr int64_t kLeafSize = 64;   // keys per leaf, within a factor of 3/4 to 3/2
-constexpr int kSplitSamples = 48;   // keys from which the axis and the median of a split are estimated
-constexpr int kLeafPrefilter = 8;   // descriptor components that are compared before the rest; even
-constexpr int64_t kSeedPeriod = 2;  // the tree is searched where z + y + x is a multiple: 2 is a checkerboard
+constexpr int64_t kLeafSize = 64;  // keys per leaf, within a factor of 3/4 to 3/2
+constexpr int kSplitSamples = 48;  // keys from which the axis and the median of a split are estimated
+constexpr int kLeafPrefilter = 8;  // descriptor components that are compared before the rest; even
+
+// How thoroughly the tree is searched (kernels/tree_seeds-inl.h).
+struct SeedPlan {
+  int64_t period;       // it is searched where z + y + x is a multiple: 2 is a checkerboard
+  int64_t poor_period;  // the same where the match so far is worse than the average
+  int64_t leaves;       // visited beyond those of the query and its predecessors, closest first
+  bool only_if_poor;    // they are visited only where the match is worse than the average
+  int64_t spare;        // candidates beyond k whose exact cost is computed
+};
+constexpr SeedPlan kUsualPlan = {4, 2, 4, true, 0};
+constexpr SeedPlan kThoroughPlan = {1, 1, 8, false, 2};  // for small patches, and for few queries
+constexpr SeedPlan kNoisePlan = {1, 1, 16, false, 24};
+constexpr int64_t kSmallPatch = 9;       // pixels: propagation is of little use, and descriptors lose nothing
+constexpr int64_t kFewQueries = 8;       // keys per query from which the search takes less time than the tree
+constexpr double kNoiseThreshold = 0.7;  // see TreeSeeds::noisiness()
 
 // Sweeps (kernels/sweep-inl.h). A chunk has at least this many rows and pixels.
 constexpr int64_t kChunkRows = 16;

@@ -1,5 +1,7 @@
 // The ops attend and attend_backward. Aggregation is attention with a patch of more than one pixel.
 
+#include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "../simd/dispatch.h"
@@ -16,6 +18,12 @@ struct AttendTensors {
   Tensor index, score, value, out, log_mass;
 };
 
+// 1 / temperature, kept within the normal numbers: it multiplies differences of scores, and 0 · ∞ would be NaN.
+template <typename T>
+T inverse_of(double temperature) {
+  return T(std::clamp<double>(1 / temperature, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+}
+
 template <typename T>
 AttendArguments<T> arguments_of(const AttendTensors& tensors, int64_t b, const std::vector<int64_t>& patch_size,
                                 double temperature) {
@@ -24,7 +32,7 @@ AttendArguments<T> arguments_of(const AttendTensors& tensors, int64_t b, const s
           .patch = patch_of(patch_size),
           .channels = tensors.value.size(1),
           .neighbors = tensors.index.size(1),
-          .temperature = T(temperature),
+          .inverse_temperature = inverse_of<T>(temperature),
           .index = data_of<int64_t>(tensors.index, b),
           .score = data_of<T>(tensors.score, b),
           .value = view_of<T>(tensors.value, b),

@@ -4,6 +4,8 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <thread>
+#include <vector>
 
 #include <torch/csrc/stable/ops.h>
 
@@ -35,7 +37,14 @@ void run_tasks(int64_t count, void (*task)(int64_t, const void*), const void* co
     }
     inside_task = false;
   };
+#ifdef PSAL_STD_THREADS  // ThreadSanitizer cannot see how OpenMP, which torch uses, synchronizes its threads
+  std::vector<std::thread> others;
+  for (int64_t i = 1; i < threads; ++i) others.emplace_back(work, 0, 0);
+  work(0, 0);
+  for (std::thread& other : others) other.join();
+#else
   torch::stable::parallel_for(0, threads, 1, work);
+#endif
   if (error) std::rethrow_exception(error);
 }
 

@@ -1,21 +1,34 @@
 """Checks of arguments. Each error names the argument, shows the value and says what was expected."""
 
 import math
+import operator
+import reprlib
+import sys
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensor
 
 from psal.matches import Matches
 
 FLOAT_TYPES = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
+MAX_POSITIONS = 2**31 - 1  # of a padded map, and matches of a call: the kernels count them in 32 bits
+
+
+def check_tensor(name: str, x: Tensor) -> None:
+    """Check for an ordinary, dense tensor."""
+    if not isinstance(x, Tensor):
+        raise TypeError(f"{name} must be a tensor, got {type(x).__name__}")
+    if x.is_nested or x.layout != torch.strided:
+        kind = "a nested tensor" if x.is_nested else str(x.layout)
+        raise TypeError(f"{name} must be a dense tensor (torch.strided), got {kind}: convert it first")
 
 
 def check_map(name: str, x: Tensor) -> None:
     """Check for a floating-point map ``(B, C, *S)`` with one to three spatial dimensions, none of them empty."""
-    if not isinstance(x, Tensor):
-        raise TypeError(f"{name} must be a tensor, got {type(x).__name__}")
+    check_tensor(name, x)
     if x.dtype not in FLOAT_TYPES:
         raise TypeError(f"{name} must be float32, float64, bfloat16 or float16, got {x.dtype}: convert it first")
     if not 3 <= x.ndim <= 5:
@@ -56,24 +69,69 @@ def check_mask(name: str, mask: Tensor | None, x: Tensor) -> None:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise TypeError(f"{name} must be a bool tensor, True where a pixel takes part, got {got}")
+    check_tensor(name, mask)
     expected = (x.shape[0], 1, *x.shape[2:])
     if tuple(mask.shape) != expected:
         raise ValueError(f"{name} must have shape {expected}, got {tuple(mask.shape)}")
     check_device(name, mask, x.device)
 
 
-def check_enough_keys(neighbors: int, key: Tensor, key_mask: Tensor | None) -> None:
-    """Check that there are k valid keys. The mask's contents are read in eager mode only."""
+def check_enough_keys(neighbors: int, key: Tensor, key_mask: Tensor | None) -> Tensor | None:
+    """Check that there are k valid keys, and return the mask: compiled code checks it when it runs, through an op."""
     keys = math.prod(key.shape[2:])
     if neighbors > keys:
         raise ValueError(f"neighbors must not exceed the {keys} keys, got {neighbors}")
-    if key_mask is None or key.shape[0] == 0 or torch.compiler.is_compiling():
-        return
+    if key_mask is None or key.shape[0] == 0:
+        return key_mask
+    if torch.compiler.is_compiling():
+        checked: Tensor = checked_key_mask(key_mask, neighbors)
+        return checked
+    if has_values(key_mask):
+        _check_key_mask(key_mask, neighbors)
+    return key_mask
+
+
+def _check_key_mask(key_mask: Tensor, neighbors: int) -> None:
     left = int(key_mask.flatten(1).sum(1).min())
     if left == 0:
         raise ValueError("key_mask leaves no key: at least one must be True in each batch element")
     if neighbors > left:
         raise ValueError(f"neighbors must not exceed the {left} keys that key_mask leaves, got {neighbors}")
+
+
+@torch.library.custom_op("psal::checked_key_mask", mutates_args=())
+def checked_key_mask(key_mask: Tensor, neighbors: int) -> Tensor:
+    """Copy a key mask, and raise if it leaves fewer than k keys."""
+    _check_key_mask(key_mask, neighbors)
+    return key_mask.clone()
+
+
+@checked_key_mask.register_fake
+def _(key_mask: Tensor, neighbors: int) -> Tensor:
+    return torch.empty_like(key_mask)
+
+
+def has_values(x: Tensor) -> bool:
+    """Whether a tensor's contents can be read now: not while compiling, not of meta and fake tensors."""
+    return not (x.is_meta or isinstance(x, FakeTensor) or torch.compiler.is_compiling())
+
+
+def check_fits(name: str, x: Tensor, sides: Sequence[int]) -> None:
+    """Check that a map extended by a patch has fewer than 2³¹ positions. In compiled code the kernels check it."""
+    if torch.compiler.is_compiling():
+        return
+    padded = [size + max(side - 1, 2) for size, side in zip(x.shape[2:], sides, strict=True)]  # the least border is 1
+    if math.prod(padded) > MAX_POSITIONS:
+        raise ValueError(
+            f"patch_size is too large: with a border of half a patch, {name} would have {' × '.join(map(str, padded))} "
+            f"positions, more than {MAX_POSITIONS}, got {tuple(sides)}"
+        )
+
+
+def check_match_count(neighbors: int, pixels: int) -> None:
+    """Check that there are fewer than 2³¹ matches per batch element. In compiled code the kernels check it."""
+    if not torch.compiler.is_compiling() and neighbors * pixels > MAX_POSITIONS:
+        raise ValueError(f"neighbors must not exceed {MAX_POSITIONS // pixels} for {pixels} queries, got {neighbors}")
 
 
 def check_matches(name: str, matches: tuple[Tensor, Tensor], query_shape: Sequence[int] | None = None) -> Matches:
@@ -87,6 +145,8 @@ def check_matches(name: str, matches: tuple[Tensor, Tensor], query_shape: Sequen
     if not isinstance(matches, tuple) or len(matches) != 2 or not all(isinstance(x, Tensor) for x in matches):
         raise TypeError(f"{name} must be Matches, as patch_match returns them, got {type(matches).__name__}")
     index, score = matches
+    check_tensor(f"{name}.index", index)
+    check_tensor(f"{name}.score", score)
     if index.dtype != torch.int64:
         raise TypeError(f"{name}.index must be int64, got {index.dtype}")
     if score.dtype not in FLOAT_TYPES:
@@ -104,9 +164,9 @@ def check_matches(name: str, matches: tuple[Tensor, Tensor], query_shape: Sequen
 
 
 def check_index(name: str, index: Tensor, value: Tensor) -> None:
-    """Check for positions in the value's grid, or −1. The contents are read in eager mode only."""
+    """Check for positions in the value's grid, or −1, where the contents can be read."""
     keys = math.prod(value.shape[2:])
-    if index.numel() == 0 or index.device.type == "meta" or torch.compiler.is_compiling():
+    if index.numel() == 0 or not has_values(index):
         return
     low, high = (int(x) for x in index.aminmax())
     if low < -1 or high >= keys:
@@ -166,17 +226,28 @@ def check_word(name: str, word: object, words: Sequence[str], otherwise: str = "
         raise ValueError(f"{expected}, got {word!r}")
 
 
-def check_count(name: str, count: int, minimum: int) -> None:
-    """Check for an int of at least ``minimum``; the compiler's symbolic sizes are ints too."""
+def check_count(name: str, count: int, minimum: int) -> int:
+    """Check for an int of at least ``minimum`` that fits into 31 bits, and return it.
+
+    Numpy's integers become Python's; the compiler's symbolic sizes are ints, too.
+    """
     if not isinstance(count, int):
-        raise TypeError(f"{name} must be an int, got {count!r}")
-    if count < minimum:
-        raise ValueError(f"{name} must be at least {minimum}, got {count}")
+        try:
+            count = operator.index(count)
+        except TypeError:
+            raise TypeError(f"{name} must be an int, got {count!r}") from None
+    if not minimum <= count < 2**31:
+        expected = f"at least {minimum}" if count < minimum else "below 2**31"
+        raise ValueError(f"{name} must be {expected}, got {count}")
+    return count
 
 
-def check_temperature(temperature: float) -> None:
-    """Check for a positive finite number."""
+def check_temperature(temperature: float) -> float:
+    """Check for a positive finite number, and return it as a Python float."""
+    if not isinstance(temperature, (int, float)):
+        temperature = _as_python(temperature)
     if not isinstance(temperature, (int, float)):
         raise TypeError(f"temperature must be a number, got {temperature!r}")
-    if not 0 < temperature < math.inf:
-        raise ValueError(f"temperature must be positive and finite, got {temperature!r}")
+    if not 0 < temperature < math.inf or (isinstance(temperature, int) and temperature > sys.float_info.max):
+        raise ValueError(f"temperature must be positive and finite, got {reprlib.repr(temperature)}")
+    return float(temperature)

@@ -1,5 +1,6 @@
 """The public functions: they check arguments, convert types and call the ops."""
 
+import math
 from collections.abc import Sequence
 from typing import Literal, Unpack, overload
 
@@ -7,8 +8,8 @@ import torch
 from torch import Tensor
 
 from psal import checks, ops
-from psal.matches import Matches
-from psal.ops.exact import exact_index
+from psal.matches import Matches, best_first
+from psal.ops.exact import exact_candidates
 from psal.options import SearchKeywords, SearchOptions, Similarity
 
 
@@ -89,14 +90,14 @@ def exact_match(
     True
     """
     options = SearchOptions(patch_size, neighbors, similarity=similarity, padding_mode=padding_mode)
-    _check_maps(query, key, key_mask, query_mask, options)
+    key_mask = _check_maps(query, key, key_mask, query_mask, options)
     working = _working_type(query, key)
     query_map, key_map = query.to(working), key.to(working)
-    index = exact_index(query_map, key_map, key_mask, query_mask, options)
-    score = ops.score(query_map, key_map, index, options)
-    sortable = score.detach().nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
-    order = sortable.argsort(dim=1, descending=True, stable=True)  # exact_index ranks by less precise scores
-    return _in_type_of(query, key, Matches(index.gather(1, order), score.gather(1, order)))
+    with torch.no_grad():
+        candidates = exact_candidates(query_map, key_map, key_mask, query_mask, options)
+        best = best_first(Matches(candidates, ops.score(query_map, key_map, candidates, options)))
+    index = best.index[:, : options.neighbors].contiguous()
+    return _in_type_of(query, key, Matches(index, ops.score(query_map, key_map, index, options)))
 
 
 def attend(matches: Matches, value: Tensor, *, temperature: float = 1.0) -> Tensor:
@@ -241,7 +242,7 @@ def _search(
     query: Tensor, key: Tensor, key_mask: Tensor | None, query_mask: Tensor | None, options: SearchOptions
 ) -> Matches:
     """Run :func:`patch_match`; the returned scores are float32 or float64."""
-    _check_maps(query, key, key_mask, query_mask, options)
+    key_mask = _check_maps(query, key, key_mask, query_mask, options)
     if isinstance(options.init, tuple):
         checks.check_matches("init", options.init, query.shape)
         checks.check_device("init.index", options.init[0], query.device)
@@ -257,28 +258,33 @@ def _average(
     backend: str | None = None,
 ) -> Tensor:
     """Run :func:`aggregate` over a window of ``patch_size``, or :func:`attend` if that is None."""
-    checks.check_temperature(temperature)
+    temperature = checks.check_temperature(temperature)
     working = _working_type(matches.score, value)
     matches = Matches(matches.index, matches.score.to(working))
     if patch_size is None:
-        out = ops.attend(matches, value.to(working), float(temperature), backend)
+        out = ops.attend(matches, value.to(working), temperature, backend)
     else:
         sides = checks.patch_sides(patch_size, value.ndim - 2)
-        out = ops.aggregate(matches, value.to(working), sides, float(temperature), backend)
+        checks.check_fits("matches.index", matches.index, sides)
+        checks.check_fits("value", value, sides)
+        out = ops.aggregate(matches, value.to(working), sides, temperature, backend)
     return out.to(value.dtype)
 
 
 def _check_maps(
     query: Tensor, key: Tensor, key_mask: Tensor | None, query_mask: Tensor | None, options: SearchOptions
-) -> None:
-    """Check the tensors of a search, and the options that depend on them."""
+) -> Tensor | None:
+    """Check the tensors of a search, and the options that depend on them; return the key mask to use."""
     checks.check_map("query", query)
     checks.check_map("key", key)
     checks.check_same("query", query, "key", key, channels=True)
     checks.check_mask("key_mask", key_mask, key)
     checks.check_mask("query_mask", query_mask, query)
-    checks.check_enough_keys(options.neighbors, key, key_mask)
-    options.sides(query.ndim - 2)
+    sides = options.sides(query.ndim - 2)
+    checks.check_fits("query", query, sides)
+    checks.check_fits("key", key, sides)
+    checks.check_match_count(options.neighbors, math.prod(query.shape[2:]))
+    return checks.check_enough_keys(options.neighbors, key, key_mask)
 
 
 def _check_matches(matches: Matches, value: Tensor) -> Matches:

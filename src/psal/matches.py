@@ -18,6 +18,20 @@ class Matches(NamedTuple):
     score: Tensor
 
 
+torch.serialization.add_safe_globals([Matches])  # torch.load(weights_only=True) reads them
+
+
+def best_first(matches: Matches) -> Matches:
+    """Sort the matches of each query by score, stably and with NaN last.
+
+    Scores of one key may differ in their last bits with the shape of the tensors they were computed in, so matches that
+    were sorted by other scores may be out of order by those bits.
+    """
+    rank = matches.score.detach().nan_to_num(nan=-torch.inf, posinf=torch.inf, neginf=-torch.inf)
+    order = rank.argsort(dim=1, descending=True, stable=True)
+    return Matches(matches.index.gather(1, order), matches.score.gather(1, order))
+
+
 class MatchQuality(NamedTuple):
     """How close matches come to the exact ones; see :func:`match_quality`.
 

@@ -69,9 +69,9 @@ class SearchOptions:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "patch_size", check_patch_size(self.patch_size))
-        check_count("neighbors", self.neighbors, 1)
+        object.__setattr__(self, "neighbors", check_count("neighbors", self.neighbors, 1))
         if self.iterations is not None:
-            check_count("iterations", self.iterations, 0)
+            object.__setattr__(self, "iterations", check_count("iterations", self.iterations, 0))
         if not callable(self.similarity):
             check_word("similarity", self.similarity, SIMILARITIES, " or a function of two patch tensors")
         if self.init is not None and not isinstance(self.init, tuple):

@@ -1,5 +1,7 @@
 """Seeds of random searches: given, or drawn from torch's generator."""
 
+import operator
+
 import torch
 from torch import Tensor
 
@@ -10,9 +12,13 @@ def check_seed(seed: int | None) -> None:
     Raises:
         TypeError, ValueError: if not.
     """
-    if seed is not None and not isinstance(seed, int):
-        raise TypeError(f"seed must be an int or None, got {seed!r}")
-    if seed is not None and not -(2**63) <= seed < 2**63:
+    if seed is None:
+        return
+    try:
+        number = operator.index(seed)
+    except TypeError:
+        raise TypeError(f"seed must be an int or None, got {seed!r}") from None
+    if not -(2**63) <= number < 2**63:
         raise ValueError(f"seed must fit into 64 bits, got {seed}")
 
 
@@ -25,4 +31,4 @@ def draw_seed(seed: int | None) -> Tensor:
 
 def add_to_seed(seed: int, offset: int) -> int:
     """Add an offset to a seed, wrapping around at 64 bits: a different seed for each offset."""
-    return (seed + offset + 2**63) % 2**64 - 2**63
+    return (int(seed) + offset + 2**63) % 2**64 - 2**63

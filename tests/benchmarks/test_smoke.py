@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from support.frames import write_davis
 
-from benchmarks import editing, layer
+from benchmarks import editing, hard_cases, layer
 from psal.measure.record import Record
 
 FOREIGN = {"faiss": "faiss", "inpaint_speed": "patchmatch", "inpaint_quality": "patchmatch"}  # package by group
@@ -37,11 +37,11 @@ def data(tmp_path: Path) -> Path:
 
 def groups_that_can_run(module: ModuleType) -> list[str]:
     """All but those that compare with a package that is not installed."""
-    return [name for name in module.GROUPS if name not in FOREIGN or importlib.util.find_spec(FOREIGN[name])]
+    return [name for name in module.BENCHMARK.groups if name not in FOREIGN or importlib.util.find_spec(FOREIGN[name])]
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", [layer, editing])
+@pytest.mark.parametrize("module", [layer, editing, hard_cases])
 def test_a_quick_run_measures_every_group(
     module: ModuleType,
     data: Path,

@@ -4,7 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
@@ -52,6 +52,36 @@ def test_same_seed_same_bits_on_any_thread_count(init: str, aggregate: bool, bat
     for run in runs[1:]:
         for actual, expected in zip(run, runs[0], strict=True):
             assert_same_bits(actual, expected)
+
+
+@pytest.fixture
+def busy_cores() -> Iterator[None]:
+    """Other processes that keep the cores busy, so that threads are interrupted at any point."""
+    others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
+    yield
+    for process in others:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.usefixtures("restored_threads", "busy_cores")
+@pytest.mark.parametrize("size", [(197, 263), (30_001,), (5, 67, 53)])
+@pytest.mark.parametrize("init", INITS)
+def test_maps_of_many_chunks_have_the_same_bits_on_busy_cores(init: str, size: tuple[int, ...]) -> None:
+    """The sweeps cut these maps into many chunks, which read from each other."""
+    query, key = (normal_map(1, 3, *size, seed=seed).cumsum(-1).sin() for seed in (0, 1))
+    start = random_matches(1, 2, size, size, seed=2) if init == "matches" else init
+
+    def search() -> psal.Matches:
+        return psal.patch_match(query, key, patch_size=3, init=start, seed=1, iterations=3)
+
+    torch.set_num_threads(1)
+    expected = search()
+    for threads in (2, 4, 8):
+        torch.set_num_threads(threads)
+        found = search()
+        assert_same_bits(found.index, expected.index)
+        assert_same_bits(found.score, expected.score)
 
 
 @pytest.mark.parametrize("init", INITS)

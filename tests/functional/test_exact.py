@@ -4,12 +4,14 @@ import math
 
 import pytest
 import torch
-from support.maps import dense_scores, gradients, normal_map, random_mask
+from support.maps import dense_patches, dense_scores, gradients, normal_map, random_mask
 from support.tolerances import assert_all_close, assert_close, assert_same_bits
 from torch import Tensor
 
 import psal
+from psal import ops
 from psal.ops import exact
+from psal.options import SearchOptions
 
 SIMILARITIES = ("l2", "dot", "cosine")
 
@@ -119,3 +121,42 @@ def test_infinite_queries_do_not_hide_the_best_scores() -> None:
     exact = psal.exact_match(query, key, patch_size=1, neighbors=2, similarity="dot")
     best = psal.patch_match(query, key, patch_size=1, neighbors=2, similarity="dot", init="random", iterations=9)
     assert exact.score[..., 0, 0].equal(best.score[..., 0, 0])
+
+
+@pytest.mark.parametrize("padding_mode", ["zeros", "reflect", "replicate"])
+@pytest.mark.parametrize("similarity", ["l2", "dot", "cosine"])
+def test_padding_is_that_of_the_scores(padding_mode: str, similarity: str) -> None:
+    """An all-pairs table of scores, which pads as every score does, gives the truth."""
+    query, key = torch.rand(1, 3, 9, 11) + 2, torch.rand(1, 3, 8, 7) + 2
+    every = torch.arange(56).reshape(1, 56, 1, 1).expand(1, 56, 9, 11)
+    options = SearchOptions(7, similarity=similarity, padding_mode=padding_mode)
+    table = ops.score(query, key, every, options)
+    found = psal.exact_match(query, key, similarity=similarity, padding_mode=padding_mode)
+    assert_close(found.score, table.topk(3, dim=1).values)
+
+
+def test_a_mask_may_leave_no_query() -> None:
+    query, key = torch.rand(1, 2, 9, 11), torch.rand(1, 2, 20, 20)
+    found = psal.exact_match(query, key, query_mask=torch.zeros(1, 1, 9, 11, dtype=torch.bool))
+    assert (found.index == -1).all()
+
+
+def float64_costs(query: torch.Tensor, key: torch.Tensor, patch_size: int, neighbors: int) -> torch.Tensor:
+    """Costs ``(k, N)`` of the best keys, by differences in float64."""
+    q, k = (dense_patches(x.double(), patch_size)[0] for x in (query, key))
+    return torch.cat(
+        [(row[None] - k).square().sum(-1).topk(neighbors, largest=False).values[:, None] for row in q], dim=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("contrast", "noise", "offset"), [(1.0, 1e-4, 0.0), (0.0, 1e-3, 1000.0), (1.0, 0.0, 0.0), (1.0, 1e-4, 100.0)]
+)
+def test_fine_texture_on_a_large_range_is_matched_exactly(contrast: float, noise: float, offset: float) -> None:
+    plateaus = (torch.rand(1, 1, 5, 6) > 0.5).float().repeat_interleave(5, 2).repeat_interleave(5, 3)
+    query = contrast * plateaus + noise * torch.randn(1, 3, 25, 30) + offset
+    key = contrast * plateaus.flip(3) + noise * torch.randn(1, 3, 25, 30) + offset
+    found = -psal.exact_match(query, key).score.flatten(2)[0].double()
+    expected = float64_costs(query, key, 7, 3)
+    assert_close(found.float(), expected.float())
+    assert found.sum() <= expected.sum() * (1 + 1e-6)

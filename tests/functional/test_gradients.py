@@ -10,6 +10,8 @@ from support.tolerances import assert_close, assert_same_bits
 from torch import Tensor
 
 import psal
+from psal import ops
+from psal.options import SearchOptions
 
 SIMILARITIES = ("l2", "dot", "cosine")
 
@@ -239,3 +241,25 @@ def test_gradients_do_not_change_when_a_constant_is_added_to_all_scores(offset: 
     value = normal_map(1, 2, 6, 5)
     for found, expected in zip(gradients(attend, score + offset, value), gradients(attend, score, value), strict=True):
         assert_close(found, expected)
+
+
+@pytest.mark.parametrize("contrast", [1.0, 0.01])
+@pytest.mark.parametrize("offset", [0.0, 1000.0])
+@pytest.mark.parametrize("padding_mode", ["replicate", "zeros"])
+def test_an_offset_costs_no_digits_of_the_l2_gradient(padding_mode: str, offset: float, contrast: float) -> None:
+    query, key = (contrast * torch.rand(1, 3, 21, 17) + offset for _ in range(2))
+    index = psal.patch_match(query, key, seed=0).index
+
+    def run(dtype: torch.dtype) -> tuple[Tensor, ...]:
+        options = SearchOptions(padding_mode=padding_mode)
+        return gradients(lambda q, k: ops.score(q, k, index, options), query.to(dtype), key.to(dtype))[1:]
+
+    for found, expected in zip(run(torch.float32), run(torch.float64), strict=True):
+        error = (found.double() - expected).norm() / expected.norm()
+        assert error < 2e-6
+
+
+def test_a_map_matched_with_itself_has_no_gradient() -> None:
+    x = (torch.rand(1, 3, 21, 17) + 1000).requires_grad_()
+    [grad] = torch.autograd.grad(psal.patch_match(x, x, neighbors=1, seed=0).score.sum(), x)
+    assert grad.abs().max() == 0

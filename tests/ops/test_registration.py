@@ -67,6 +67,7 @@ INPUTS: dict[str, tuple[str, Callable[[], tuple[Any, ...]]]] = {
     "attend": ("psal::attend", partial(attend_inputs, 1)),
     "attend-patch": ("psal::attend", partial(attend_inputs, 3)),
     "attend_backward": ("psal::attend_backward", partial(attend_backward_inputs, 1)),
+    "checked_key_mask": ("psal::checked_key_mask", lambda: (random_mask(2, (4, 7)), 2)),
     "attend_backward-patch": ("psal::attend_backward", partial(attend_backward_inputs, 3)),
 }
 

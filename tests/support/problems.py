@@ -1,8 +1,8 @@
-"""Random searches for the property tests: any grids, strides, masks, inits and values."""
+"""Random searches for the property tests: any grids, strides, masks, inits and values; and what holds for them."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import psal
-from psal.options import PADDING_MODES, SIMILARITIES
+from psal import ops
+from psal.options import PADDING_MODES, SIMILARITIES, SearchOptions
 
-FINITE = ("normal", "constant", "steps")
+FINITE = ("normal", "constant", "steps", "fine")
 INTEGERS = ("constant", "steps")
-ANY = ("normal", "constant", "steps", "special", "sprinkled")
+ANY = ("normal", "constant", "steps", "fine", "special", "sprinkled")
 SPECIAL = (math.nan, math.inf, -math.inf, 0.0, -0.0, 1e-42, -1e-310, 3e38, -3e38, 1e20, 1e308)
 
 
@@ -57,6 +58,8 @@ def problems(draw: st.DrawFn, values: Sequence[str] = ANY, similarities: Sequenc
             x = torch.full(shape, draw(st.sampled_from((0.0, 1.0, -3.0))), dtype=torch.float64)
         elif kind == "steps":
             x = x.round()
+        elif kind == "fine":  # little contrast, and an offset
+            x = 1e-3 * x + draw(st.sampled_from((0.0, 1.0, 30.0) if dtype == torch.float16 else (0.0, 1.0, 1000.0)))
         elif kind in ("special", "sprinkled"):
             special = torch.tensor(SPECIAL, dtype=torch.float64)
             chosen = special[torch.randint(len(SPECIAL), shape, generator=generator)]
@@ -106,3 +109,32 @@ def restrided(draw: st.DrawFn, x: Tensor) -> Tensor:
     if kind == "every_second":
         return x.repeat_interleave(2, -1)[..., ::2]
     return x
+
+
+def search(problem: Problem, **arguments: Any) -> psal.Matches:
+    return psal.patch_match(problem.query, problem.key, **{**problem.arguments, **arguments})
+
+
+def rescored(problem: Problem, index: Tensor, backend: str) -> Tensor:
+    """Scores of the given matches, recomputed."""
+    dtype = problem.query.dtype
+    working = torch.float64 if dtype == torch.float64 else torch.float32
+    options = SearchOptions(**{name: problem.arguments[name] for name in ("patch_size", "similarity", "padding_mode")})
+    options = replace(options, backend=backend)
+    return ops.score(problem.query.to(working), problem.key.to(working), index, options).to(dtype)
+
+
+def assert_valid(problem: Problem, matches: psal.Matches) -> None:
+    """Check that indices are in range, all different and valid keys; −1 and −∞ for masked queries."""
+    index, active = matches.index, problem.active
+    keys = math.prod(problem.key.shape[2:])
+    assert index.shape == matches.score.shape == active.shape
+    assert ((index >= 0) & (index < keys))[active].all(), "an index is out of range"
+    assert (index[~active] == -1).all(), "a masked query has a match"
+    assert (matches.score[~active] == -math.inf).all(), "a masked query has a score"
+    ordered = index.sort(1).values
+    assert (ordered[:, 1:] != ordered[:, :-1])[active[:, 1:]].all(), "a key is matched twice"
+    mask = problem.arguments["key_mask"]
+    if mask is not None:
+        allowed = mask.flatten(1).gather(1, index.flatten(1).clamp_min(0)).reshape(index.shape)
+        assert allowed[active].all(), "a masked key is matched"

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from psal import checks
 from psal.baselines.patches import (
+    Patches,
     PatchLayer,
     biased_keys,
     logits,
@@ -16,7 +17,7 @@ from psal.baselines.patches import (
     recomputed,
     scaled_queries,
 )
-from psal.ops.exact import centered
+from psal.ops.exact import center_of
 from psal.options import SIMILARITIES
 
 METHODS = ("materialized", "chunked", "sdpa")
@@ -66,25 +67,24 @@ class FullAttention(PatchLayer):
         self.method = method
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        query, key = centered(query, key, self.similarity)
-        keys, bias = biased_keys(self.patches(key).all(self.stride), self.similarity, self.temperature)
+        center = center_of(key, self.similarity)
+        keys, bias = biased_keys(self.patches(key, center).all(self.stride), self.similarity, self.temperature)
+        patches = self.patches(query, center)
         values = pixels_of(value[..., :: self.stride, :: self.stride])  # [B, M, Cv]
         if self.method == "chunked":
-            return self._in_chunks(query, keys, bias, values)
-        queries = scaled_queries(self.patches(query).all(), self.similarity, self.temperature)  # [B, N, d]
+            return self._in_chunks(patches, keys, bias, values)
+        queries = scaled_queries(patches.all(), self.similarity, self.temperature)  # [B, N, d]
         if self.method == "materialized":
             return map_of(torch.softmax(logits(queries, keys, bias), -1) @ values, query.shape[2:])
         return map_of(_by_sdpa(queries, keys, bias, values), query.shape[2:])
 
-    def _in_chunks(self, query: Tensor, keys: Tensor, bias: Tensor | None, values: Tensor) -> Tensor:
-        patches = self.patches(query)
-
+    def _in_chunks(self, patches: Patches, keys: Tensor, bias: Tensor | None, values: Tensor) -> Tensor:
         def attend(rows: slice) -> Tensor:
             queries = scaled_queries(patches.band(rows), self.similarity, self.temperature)
             return torch.softmax(logits(queries, keys, bias), -1) @ values
 
         bands = [recomputed(lambda rows=rows: attend(rows)) for rows in patches.bands(keys.shape[1] + keys.shape[2])]
-        return map_of(torch.cat(bands, 1), query.shape[2:])
+        return map_of(torch.cat(bands, 1), (patches.height, patches.width))
 
 
 def _by_sdpa(queries: Tensor, keys: Tensor, bias: Tensor | None, values: Tensor) -> Tensor:

@@ -16,7 +16,7 @@ from psal.baselines.patches import (
     recomputed,
     scaled_queries,
 )
-from psal.ops.exact import centered
+from psal.ops.exact import center_of
 from psal.options import SIMILARITIES
 
 TILE = 16  # side of the square of queries processed at once
@@ -62,8 +62,8 @@ class LocalAttention(PatchLayer):
         self.temperature = temperature
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-        query, key = centered(query, key, self.similarity)
-        queries, keys = self.patches(query), self.patches(key)
+        center = center_of(key, self.similarity)
+        queries, keys = self.patches(query, center), self.patches(key, center)
         lines = []
         for top in range(0, queries.height, TILE):
             rows = slice(top, min(top + TILE, queries.height))

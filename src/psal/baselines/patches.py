@@ -62,8 +62,8 @@ class PatchLayer(AttentionLayer, ABC):
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Compute the attention on checked maps of one type."""
 
-    def patches(self, x: Tensor) -> "Patches":
-        return Patches(x, self.patch_size, self.padding_mode)
+    def patches(self, x: Tensor, center: Tensor | None = None) -> "Patches":
+        return Patches(x, self.patch_size, self.padding_mode, center)
 
     def extra_repr(self) -> str:
         """Show all arguments of the layer."""
@@ -72,13 +72,17 @@ class PatchLayer(AttentionLayer, ABC):
 
 
 class Patches:
-    """The patches around all pixels of a map ``(B, C, H, W)``, as vectors with d = C · patch elements."""
+    """The patches around all pixels of a map ``(B, C, H, W)``, as vectors with d = C · patch elements.
 
-    def __init__(self, x: Tensor, patch_size: tuple[int, ...], padding_mode: str) -> None:
+    Where ``center`` ``(B, C, 1, 1)`` is given, it is subtracted from every pixel after padding.
+    """
+
+    def __init__(self, x: Tensor, patch_size: tuple[int, ...], padding_mode: str, center: Tensor | None) -> None:
         self.height, self.width = x.shape[2:]
         self.dimension = x.shape[1] * patch_size[0] * patch_size[1]
         self._sides = patch_size
-        self._padded = pad(x, patch_size, padding_mode)
+        padded = pad(x, patch_size, padding_mode)
+        self._padded = padded if center is None else padded - center
 
     def __len__(self) -> int:
         return self.height * self.width

@@ -19,7 +19,7 @@ from psal.baselines.patches import (
     recomputed,
     scaled_queries,
 )
-from psal.ops.exact import centered
+from psal.ops.exact import center_of
 from psal.options import SIMILARITIES
 from psal.seeds import check_seed, draw_seed
 
@@ -83,8 +83,8 @@ class ReformerAttention(PatchLayer):
 
     def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         hashed = self.patches(query), self.patches(key)
-        query, key = centered(query, key, self.similarity)
-        queries, keys = self.patches(query), self.patches(key)
+        center = center_of(key, self.similarity)
+        queries, keys = self.patches(query, center), self.patches(key, center)
         temperature = self.temperature or math.sqrt(keys.dimension)
         buckets = self.buckets or 2 ** max(1, round(math.log2((len(queries) + len(keys)) / self.chunk_size)))
         seed = int(draw_seed(None)) if self.seed is None else self.seed

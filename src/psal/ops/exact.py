@@ -16,40 +16,87 @@ from psal.options import SearchOptions, Similarity
 
 CHUNK_ELEMENTS = 2**24  # scores held at once: 64 MB in float32
 BLOCK = 64  # columns per block of `top`
+SPARE = 8  # candidates per query beyond the k that are asked for
 
 
-def exact_index(
+def exact_candidates(
     query: Tensor, key: Tensor, key_mask: Tensor | None, query_mask: Tensor | None, options: SearchOptions
 ) -> Tensor:
-    """Find the k best of all keys; arguments as in :meth:`psal.ops.Backend.search`.
+    """Find keys among which the k best of all keys are; arguments as in :meth:`psal.ops.Backend.search`.
+
+    Matrix products rank the keys. They round more coarsely than scores do, hence the spare candidates. Where those are
+    too few to be sure ("l2" only: differences of nearly equal patches), float64 decides.
 
     Returns:
-        index ``(B, k, *Sq)``, best first up to rounding; −1 where ``query_mask`` is False.
+        index ``(B, m, *Sq)`` with m ≥ k, in any order; −1 where ``query_mask`` is False, and if there are too few keys.
     """
-    sides, similarity, neighbors = options.sides(query.ndim - 2), options.similarity, options.neighbors
+    sides, similarity = options.sides(query.ndim - 2), options.similarity
+    sq, sk = query.shape[2:], key.shape[2:]
+    spare = 0 if callable(similarity) else SPARE
+    count = min(options.neighbors + spare, math.prod(sk))
+    center = center_of(key, similarity)
+    index = torch.full((query.shape[0], count, math.prod(sq)), -1, dtype=torch.int64, device=query.device)
     with torch.no_grad(), torch.autocast(query.device.type, enabled=False):
-        query, key = centered(query, key, similarity)
-        sq = query.shape[2:]
-        index = torch.full((query.shape[0], neighbors, math.prod(sq)), -1, dtype=torch.int64, device=query.device)
         for b in range(query.shape[0]):
-            keys = torch.arange(math.prod(key.shape[2:]), device=key.device)
+            keys = torch.arange(math.prod(sk), device=key.device)
             queries = torch.arange(math.prod(sq), device=query.device)
             if key_mask is not None:
                 keys = keys[key_mask[b].flatten()]  # [M]
             if query_mask is not None:
                 queries = queries[query_mask[b].flatten()]
-            key_view = patch_view(key[b], sides, options.padding_mode)
-            key_patches, bias = rankable(patch_rows(key_view, key.shape[2:], keys), similarity)  # [M, d], [M]
-            query_view = patch_view(query[b], sides, options.padding_mode)
+            key_rows = PatchRows(key[b], sides, options.padding_mode, center[b])
+            query_rows = PatchRows(query[b], sides, options.padding_mode, center[b])
+            key_patches, bias = rankable(key_rows.read(keys), similarity)  # [M, d], [M]
             finite = bool(key_patches.square().sum().isfinite()) and bool(query[b].square().sum().isfinite())
-            rows = max(1, CHUNK_ELEMENTS // max(len(keys), math.prod(sides) * query.shape[1]))
-            for chunk in torch.split(queries, rows):  # [n]
-                query_patches = patch_rows(query_view, sq, chunk)  # [n, d]
+            kept = min(count, len(keys))
+            rows = max(1, CHUNK_ELEMENTS // max(key_patches.shape))
+            for chunk in torch.split(queries, rows) if len(queries) else ():  # [n]
+                query_patches = query_rows.read(chunk)  # [n, d]
                 scores = pair_scores(query_patches, key_patches, bias, similarity)  # [n, M]
-                if not finite:  # topk ranks NaN above all numbers
-                    scores = scores.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
-                index[b, :, chunk] = keys[top(scores, neighbors)].T
-        return index.reshape(query.shape[0], neighbors, *sq)
+                best = top(without_nan(scores, finite), kept)  # [n, m]
+                if similarity == "l2" and kept < len(keys) and scores.dtype == torch.float32:
+                    unsure = is_unsure(query_patches, scores.gather(1, best), options.neighbors)  # [n]
+                    if unsure.any():
+                        scores = scores_in_float64(query_rows, chunk[unsure], key_rows, keys)  # [unsure, M]
+                        best[unsure] = top(without_nan(scores, finite), kept)
+                index[b, :kept, chunk] = keys[best].T
+    return index.reshape(query.shape[0], count, *sq)
+
+
+def is_unsure(query_patches: Tensor, scores: Tensor, neighbors: int) -> Tensor:
+    """Return the queries for which rounding may have kept one of the k best keys out of the candidates.
+
+    Args:
+        query_patches: ``(n, d)``.
+        scores: of the candidates, ``(n, m)``: q·k − ‖k‖² / 2.
+        neighbors: k.
+
+    Returns:
+        bool ``(n,)``.
+    """
+    best = scores.sort(dim=1, descending=True).values
+    length = query_patches.norm(dim=1)  # ‖q‖
+    distance = (length.square() - 2 * best[:, neighbors - 1]).clamp_min(0).sqrt()  # to the k-th best key
+    reach = length + distance  # an upper bound of ‖k‖ for the keys in question
+    # Errors of a sum of d products add up like a random walk; 4 √d ε of their magnitude is more than ten sigma.
+    rounding = 4 * query_patches.shape[1] ** 0.5 * torch.finfo(scores.dtype).eps * reach * (length + reach / 2)
+    sure: Tensor = best[:, -1] < best[:, neighbors - 1] - 2 * rounding  # not for NaN
+    return ~sure
+
+
+def scores_in_float64(query_rows: "PatchRows", queries: Tensor, key_rows: "PatchRows", keys: Tensor) -> Tensor:
+    """Return q·k − ‖k‖² / 2 in float64, ``(n, M)``, for queries ``(n,)`` and keys ``(M,)``."""
+    query_patches = query_rows.read(queries, torch.float64)  # [n, d]
+    parts = []
+    for part in torch.split(keys, max(1, CHUNK_ELEMENTS // query_patches.shape[1])):
+        patches, bias = rankable(key_rows.read(part, torch.float64), "l2")
+        parts.append(pair_scores(query_patches, patches, bias, "l2"))
+    return torch.cat(parts, 1)
+
+
+def without_nan(scores: Tensor, finite: bool) -> Tensor:
+    """Let NaN rank last; topk ranks it first. ``finite`` says that there is none."""
+    return scores if finite else scores.nan_to_num(nan=-math.inf, posinf=math.inf, neginf=-math.inf)
 
 
 def top(scores: Tensor, count: int) -> Tensor:
@@ -69,30 +116,29 @@ def top(scores: Tensor, count: int) -> Tensor:
     return candidates.gather(1, scores.gather(1, candidates).topk(count, dim=1).indices)
 
 
-def centered(query: Tensor, key: Tensor, similarity: Similarity) -> tuple[Tensor, Tensor]:
-    """Subtract the key's mean per channel from both maps if the similarity is "l2".
+def center_of(key: Tensor, similarity: Similarity) -> Tensor:
+    """Return what is subtracted from all pixels, ``(B, C, 1, …)``: for "l2" the key's mean per channel, otherwise 0.
 
-    Distances do not change, and products of patches lose fewer digits to rounding.
+    Distances do not change, and products of patches lose fewer digits to rounding. It has to be done after padding.
     """
-    if similarity != "l2":
-        return query, key
     mean = key.detach().flatten(2).mean(2).reshape(*key.shape[:2], *[1] * (key.ndim - 2))
-    mean = mean.where(mean.isfinite(), 0)
-    return query - mean, key - mean
+    return mean.where(mean.isfinite(), 0) if similarity == "l2" else torch.zeros_like(mean)
 
 
-def patch_view(x: Tensor, sides: Sequence[int], padding_mode: str) -> Tensor:
-    """Return all patches of a map ``(C, *S)`` as a view ``(*S, *sides, C)``."""
-    padded = grid.pad(x[None], sides, padding_mode)[0]
-    for axis, side in enumerate(sides, start=1):
-        padded = padded.unfold(axis, side, 1)
-    return padded.movedim(0, -1)
+class PatchRows:
+    """The patches of a map ``(C, *S)``, as rows, with ``center`` ``(C, 1, …)`` subtracted from every pixel."""
 
+    def __init__(self, x: Tensor, sides: Sequence[int], padding_mode: str, center: Tensor) -> None:
+        padded = grid.pad(x[None], sides, padding_mode)[0]
+        for axis, side in enumerate(sides, start=1):
+            padded = padded.unfold(axis, side, 1)
+        self._patches = padded.movedim(0, -1)  # [*S, *sides, C], a view
+        self._shape, self._center = tuple(x.shape[1:]), center.flatten().repeat(math.prod(sides))  # [d]
 
-def patch_rows(view: Tensor, shape: Sequence[int], index: Tensor) -> Tensor:
-    """Copy the patches at flat indices ``(n,)`` of a grid of that shape into rows ``(n, d)``."""
-    rows: Tensor = view[torch.unravel_index(index, tuple(shape))]
-    return rows.flatten(1)
+    def read(self, index: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+        """Copy the patches at flat indices ``(n,)`` into rows ``(n, d)``."""
+        rows: Tensor = self._patches[torch.unravel_index(index, self._shape)].flatten(1)
+        return rows.to(dtype or rows.dtype) - self._center
 
 
 def rankable(key_patches: Tensor, similarity: Similarity) -> tuple[Tensor, Tensor | None]:

@@ -1,9 +1,10 @@
-"""The CPU kernels of csrc/ as torch ops: loads the library, and registers shapes for tracing, and gradients."""
+"""The CPU kernels of csrc/ as torch ops: loads the library, adds gradients, and registers shapes and vmap rules."""
 
 import importlib.util
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor
@@ -34,7 +35,8 @@ def search(
     """Find each query's k best keys; see :class:`psal.ops.Backend`."""
     assert isinstance(options.similarity, str)
     start = options.start(default_init="tree")
-    index, score = torch.ops.psal.search(
+    index, score = run(
+        torch.ops.psal.search, Search,
         query, key, key_mask, query_mask, start.index, draw_seed(options.seed),
         options.sides(query.ndim - 2), options.neighbors, start.iterations,
         SIMILARITIES.index(options.similarity), INIT_KINDS.index(start.init), PADDING_MODES.index(options.padding_mode),
@@ -45,7 +47,8 @@ def search(
 def score(query: Tensor, key: Tensor, index: Tensor, options: SearchOptions) -> Tensor:
     """Score each query's patch against the key patches at ``index``."""
     assert isinstance(options.similarity, str)
-    out: Tensor = torch.ops.psal.score(
+    out: Tensor = run(
+        torch.ops.psal.score, Score,
         query, key, index, options.sides(query.ndim - 2),
         SIMILARITIES.index(options.similarity), PADDING_MODES.index(options.padding_mode),
     )  # fmt: skip
@@ -59,7 +62,7 @@ def attend(matches: Matches, value: Tensor, temperature: float) -> Tensor:
 
 def aggregate(matches: Matches, value: Tensor, sides: Sequence[int], temperature: float) -> Tensor:
     """Average the values at the matches of all pixels in a patch window, each shifted back to the center."""
-    out: Tensor = torch.ops.psal.attend(matches.index, matches.score, value, sides, temperature)[0]
+    out: Tensor = run(torch.ops.psal.attend, Attend, matches.index, matches.score, value, sides, temperature)[0]
     return out
 
 
@@ -105,43 +108,177 @@ def _attend_backward_fake(
     return score.new_empty(score.shape), value.new_empty(value.shape)
 
 
-def _search_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    query, key, _, _, _, _, ctx.patch_size, _, _, ctx.similarity, _, ctx.padding_mode = inputs
-    ctx.save_for_backward(query, key, *output)
+def run(op: Any, function: type[torch.autograd.Function], *inputs: Any) -> Any:
+    """Run an op with gradients.
+
+    Eager code uses the autograd function, as torch.func and forward mode need it. The compiler cannot trace a function
+    with a forward mode, so compiled code calls the op, which has the same gradients registered.
+    """
+    return op(*inputs) if torch.compiler.is_compiling() else function.apply(*inputs)  # type: ignore[no-untyped-call]
 
 
-def _search_backward(ctx: Any, _: Tensor | None, grad_score: Tensor | None) -> tuple[Tensor | None, ...]:
-    return *_score_gradients(ctx, grad_score), *[None] * 10
+class Search(torch.autograd.Function):
+    """The op search, with gradients of the scores."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(*inputs: Any) -> tuple[Tensor, Tensor]:
+        index, score = torch.ops.psal.search(*inputs)
+        return index, score
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        query, key, _, _, _, _, patch_size, _, _, similarity, _, padding_mode = inputs
+        index, score = output
+        ctx.options = patch_size, similarity, padding_mode
+        ctx.mark_non_differentiable(index)
+        ctx.save_for_backward(query, key, index, score)
+
+    @staticmethod
+    def backward(ctx: Any, _: Tensor | None, grad_score: Tensor | None) -> tuple[Tensor | None, ...]:
+        if grad_score is None:
+            return (None,) * 12
+        return *run(torch.ops.psal.score_backward, ScoreGradient, grad_score, *ctx.saved_tensors, *ctx.options), *[
+            None
+        ] * 10
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> None:
+        _refuse_forward_mode("patch_match")
 
 
-def _score_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    query, key, index, ctx.patch_size, ctx.similarity, ctx.padding_mode = inputs
-    ctx.save_for_backward(query, key, index, output)
+class Score(torch.autograd.Function):
+    """The op score, with gradients."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(*inputs: Any) -> Tensor:
+        score: Tensor = torch.ops.psal.score(*inputs)
+        return score
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        query, key, index, *options = inputs
+        ctx.options = options
+        ctx.save_for_backward(query, key, index, output)
+
+    @staticmethod
+    def backward(ctx: Any, grad_score: Tensor | None) -> tuple[Tensor | None, ...]:
+        if grad_score is None:
+            return (None,) * 6
+        return *run(torch.ops.psal.score_backward, ScoreGradient, grad_score, *ctx.saved_tensors, *ctx.options), *[
+            None
+        ] * 4
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> None:
+        _refuse_forward_mode("exact_match")
 
 
-def _score_backward(ctx: Any, grad_score: Tensor | None) -> tuple[Tensor | None, ...]:
-    return *_score_gradients(ctx, grad_score), *[None] * 4
+class Attend(torch.autograd.Function):
+    """The op attend, with gradients of scores and values, and forward mode of values."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(*inputs: Any) -> tuple[Tensor, Tensor]:
+        out, log_mass = torch.ops.psal.attend(*inputs)
+        return out, log_mass
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        index, score, value, *options = inputs
+        out, log_mass = output
+        ctx.options = options
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(log_mass)
+        ctx.save_for_backward(index, score, value, out, log_mass)
+        ctx.save_for_forward(index, score)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor | None, _: Tensor | None) -> tuple[Tensor | None, ...]:
+        if grad is None:
+            return None, None, None, None, None
+        return (
+            None,
+            *run(torch.ops.psal.attend_backward, AttendGradient, grad, *ctx.saved_tensors, *ctx.options),
+            None,
+            None,
+        )
+
+    @staticmethod
+    def jvp(
+        ctx: Any, _: None, score: Tensor | None, value: Tensor | None, *options: None
+    ) -> tuple[Tensor | None, None]:
+        if score is not None:
+            _refuse_forward_mode("scores in attend or aggregate")
+        assert value is not None
+        return torch.ops.psal.attend(*ctx.saved_tensors, value, *ctx.options)[0], None  # linear in the value
 
 
-def _score_gradients(ctx: Any, grad_score: Tensor | None) -> tuple[Tensor | None, Tensor | None]:
-    if grad_score is None:
-        return None, None
-    query, key, index, score = ctx.saved_tensors
-    grad_query, grad_key = torch.ops.psal.score_backward(
-        grad_score, query, key, index, score, ctx.patch_size, ctx.similarity, ctx.padding_mode
-    )
-    return grad_query, grad_key
+class ScoreGradient(torch.autograd.Function):
+    """The op score_backward, which has no derivative."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(*inputs: Any) -> tuple[Tensor, Tensor]:
+        grad_query, grad_key = torch.ops.psal.score_backward(*inputs)
+        return grad_query, grad_key
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> None:
+        _refuse_second_derivatives()
 
 
-def _attend_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    *tensors, ctx.patch_size, ctx.temperature = inputs
-    ctx.mark_non_differentiable(output[1])
-    ctx.save_for_backward(*tensors, *output)
+class AttendGradient(torch.autograd.Function):
+    """The op attend_backward, which has no derivative."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(*inputs: Any) -> tuple[Tensor, Tensor]:
+        grad_score, grad_value = torch.ops.psal.attend_backward(*inputs)
+        return grad_score, grad_value
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> None:
+        _refuse_second_derivatives()
 
 
-def _attend_backward(ctx: Any, grad: Tensor, _: Tensor | None) -> tuple[Tensor | None, ...]:
-    grad_score, grad_value = torch.ops.psal.attend_backward(grad, *ctx.saved_tensors, ctx.patch_size, ctx.temperature)
-    return None, grad_score, grad_value, None, None
+def _refuse_forward_mode(what: str) -> NoReturn:
+    raise RuntimeError(f"psal has no forward-mode derivatives of {what}: use backward, torch.func.grad or vjp")
+
+
+def _refuse_second_derivatives() -> NoReturn:
+    raise RuntimeError("psal has no second derivatives: call backward or grad without create_graph=True")
+
+
+def _vmap_over_batch(op: Any, info: Any, in_dims: tuple[int | None, ...], *inputs: Any) -> tuple[Any, Any]:
+    """Run an op under vmap: merge the mapped axis into the batch axis, which every tensor but the seed has."""
+
+    def merged(x: Any, dim: int | None) -> Any:
+        if not isinstance(x, Tensor):
+            return x
+        if x.ndim - (dim is not None) == 0:  # the seed: elements of a batch draw different numbers anyway
+            return x if dim is None else x[0]
+        x = x.expand(info.batch_size, *x.shape) if dim is None else x.movedim(dim, 0)
+        return x.flatten(0, 1)
+
+    out = op(*(merged(x, dim) for x, dim in zip(inputs, in_dims, strict=True)))
+    if isinstance(out, Tensor):
+        return out.reshape(info.batch_size, -1, *out.shape[1:]), 0
+    return tuple(x.reshape(info.batch_size, -1, *x.shape[1:]) for x in out), (0,) * len(out)
 
 
 torch.library.register_fake("psal::search", _search_fake)
@@ -149,14 +286,14 @@ torch.library.register_fake("psal::score", _score_fake)
 torch.library.register_fake("psal::score_backward", _score_backward_fake)
 torch.library.register_fake("psal::attend", _attend_fake)
 torch.library.register_fake("psal::attend_backward", _attend_backward_fake)
-torch.library.register_autograd("psal::search", _search_backward, setup_context=_search_context)
-torch.library.register_autograd("psal::score", _score_backward, setup_context=_score_context)
-torch.library.register_autograd("psal::attend", _attend_backward, setup_context=_attend_context)
 
-
-def _refuse_double_backward(ctx: Any, *grads: Tensor) -> None:
-    raise RuntimeError("psal has no second derivatives: call backward or grad without create_graph=True")
-
-
-for _name in ("score_backward", "attend_backward"):
-    torch.library.register_autograd(f"psal::{_name}", _refuse_double_backward)
+for _op, _function in (
+    (torch.ops.psal.search, Search),
+    (torch.ops.psal.score, Score),
+    (torch.ops.psal.score_backward, ScoreGradient),
+    (torch.ops.psal.attend, Attend),
+    (torch.ops.psal.attend_backward, AttendGradient),
+):
+    _name = _op._qualified_op_name
+    torch.library.register_autograd(_name, _function.backward, setup_context=_function.setup_context)
+    torch.library.register_vmap(_name, partial(_vmap_over_batch, _op))

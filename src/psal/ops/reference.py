@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
 from psal.checks import check_scores
-from psal.matches import Matches
+from psal.matches import Matches, best_first
 from psal.ops import grid
 from psal.ops.random import random_integers
 from psal.options import SearchOptions
@@ -43,7 +43,7 @@ def search(
         raise ValueError("init='tree' needs the native backend, got backend='reference'")
     with torch.no_grad():
         index = _search(query, key, key_mask, query_mask, options)  # [B, k, *Sq]
-    return Matches(index, score(query, key, index, options))
+    return best_first(Matches(index, score(query, key, index, options)))
 
 
 def _search(
@@ -138,21 +138,22 @@ def score(query: Tensor, key: Tensor, index: Tensor, options: SearchOptions) -> 
     sq, sk = query.shape[2:], key.shape[2:]
     queries, keys = (grid.pad(x, sides, options.padding_mode) for x in (query, key))  # [B, C, *(S + patch − 1)] each
     target = grid.unflatten(index.flatten(2).clamp_min(0), sk)  # D × [B, m, N]
+    absent = index.flatten(2)[:, None] < 0  # [B, 1, m, N]; a NaN there must not reach any gradient
 
     def pair(offset: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """Return the pixel at one offset of every query patch, and of every candidate's patch."""
+        """Return the pixel at one offset of every query patch, and of every candidate's patch; 0 where it is −1."""
         window = tuple(slice(o, o + s) for o, s in zip(offset, sq, strict=True))
-        q = queries[:, :, *window].flatten(2)[:, :, None]  # [B, C, 1, N]
+        q = queries[:, :, *window].flatten(2)[:, :, None].masked_fill(absent, 0)  # [B, C, m, N]
         padded_index = grid.flatten([t + o for t, o in zip(target, offset, strict=True)], keys.shape[2:])  # [B, m, N]
-        return q, grid.gather(keys.flatten(2), padded_index)  # [B, C, m, N]
+        return q, grid.gather(keys.flatten(2), padded_index).masked_fill(absent, 0)  # [B, C, m, N]
 
     def distance(*offset: int) -> Tensor:
-        q, k = pair(offset)  # [B, C, 1, N], [B, C, m, N]
+        q, k = pair(offset)  # [B, C, m, N] each
         return -(q - k).square().sum(1)  # [B, m, N]
 
     def products(*offset: int) -> Tensor:
-        q, k = pair(offset)  # [B, C, 1, N], [B, C, m, N]
-        return torch.stack([(q * k).sum(1), (q * q).sum(1).expand_as(k[:, 0]), (k * k).sum(1)])  # [3, B, m, N]
+        q, k = pair(offset)  # [B, C, m, N] each
+        return torch.stack([(q * k).sum(1), (q * q).sum(1), (k * k).sum(1)])  # [3, B, m, N]
 
     offsets = list(product(*(range(side) for side in sides)))
     if similarity == "l2":
@@ -165,58 +166,64 @@ def score(query: Tensor, key: Tensor, index: Tensor, options: SearchOptions) -> 
     else:
         assert callable(similarity)
         patches = [pair(offset) for offset in offsets]
-        q = torch.cat([q for q, _ in patches], 1).movedim(1, -1)  # [B, 1, N, d]
+        q = torch.cat([q for q, _ in patches], 1).movedim(1, -1)  # [B, m, N, d]
         k = torch.cat([k for _, k in patches], 1).movedim(1, -1)  # [B, m, N, d]
-        found = check_scores(similarity(q.expand_as(k), k), k)  # [B, m, N]
-    return found.masked_fill(index.flatten(2) < 0, -math.inf).reshape(index.shape)  # [B, m, *Sq]
+        found = check_scores(similarity(q, k), k)  # [B, m, N]
+    return found.masked_fill(absent[:, 0], -math.inf).reshape(index.shape)  # [B, m, *Sq]
 
 
 def attend(matches: Matches, value: Tensor, temperature: float) -> Tensor:
     """Average the values at each query's k matches, weighted by a softmax of score / temperature."""
-    index, score = (x.flatten(2) for x in matches)  # [B, k, N] each
-    absent = index < 0  # [B, k, N]
-    weight = (score.masked_fill(absent, 0) / temperature).softmax(1).masked_fill(absent, 0)  # [B, k, N]
-    values = grid.gather(value.flatten(2), index.clamp_min(0)).masked_fill(absent[:, None], 0)  # [B, Cv, k, N]
-    return (weight[:, None] * values).sum(2).reshape(*value.shape[:2], *matches.index.shape[2:])  # [B, Cv, *Sq]
+    return aggregate(matches, value, (1,) * (value.ndim - 2), temperature)
 
 
 def aggregate(matches: Matches, value: Tensor, sides: Sequence[int], temperature: float) -> Tensor:
     """Average the values at the matches of all pixels in a window around i, each shifted back by its offset from i.
 
     These are the values at ψ(i + δ) − δ for every offset δ of the window and every one of the k matches ψ of i + δ,
-    weighted by one softmax of score / temperature over all of them. Positions outside the key's grid drop out.
+    weighted by one softmax of score / temperature over all of them. Positions outside the key's grid drop out, and so
+    do matches of −1; where none is left, the result is 0.
     """
     index, score = matches.index.flatten(2), matches.score  # [B, k, N], [B, k, *Sq]
     sq, sk = matches.index.shape[2:], value.shape[2:]
     coordinates = grid.coordinates_of(sq, index.device)  # D × [N]
+    inverse = inverse_temperature(temperature, score.dtype)
 
-    def neighbor(*offset: int) -> tuple[Tensor, Tensor]:
-        """Return the flat index ψ(i + δ) − δ for all i, and its logit: −∞ where there is no such key."""
+    def neighbor(*offset: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the flat index ψ(i + δ) − δ for all i, its score, and whether there is such a key."""
         source = [c + o for c, o in zip(coordinates, offset, strict=True)]  # D × [N], i + δ
         at_source = grid.flatten(grid.clamp(source, sq), sq)  # [N]
         match = index[:, :, at_source]  # [B, k, N], ψ(i + δ)
         target = [t - o for t, o in zip(grid.unflatten(match.clamp_min(0), sk), offset, strict=True)]  # D × [B, k, N]
         exists = grid.inside(source, sq) & (match >= 0) & grid.inside(target, sk)  # [B, k, N]
-        logit = (score.flatten(2)[:, :, at_source] / temperature).masked_fill(~exists, -math.inf)  # [B, k, N]
-        return grid.flatten(grid.clamp(target, sk), sk), logit  # [B, k, N] each
+        return grid.flatten(grid.clamp(target, sk), sk), score.flatten(2)[:, :, at_source], exists  # [B, k, N] each
 
     offsets = list(product(*(range(-(side // 2), side // 2 + 1) for side in sides)))
-    with torch.no_grad():  # the largest logit, subtracted from all so that no exponential overflows
+    with torch.no_grad():  # the largest score, subtracted from all so that no exponential overflows
         top = torch.full((index.shape[0], 1, math.prod(sq)), -math.inf, dtype=score.dtype, device=score.device)
+        any_exists = torch.zeros_like(top, dtype=torch.bool)  # [B, 1, N]
         for offset in offsets:
-            top = torch.maximum(top, neighbor(*offset)[1].amax(1, keepdim=True))  # [B, 1, N]
-        top = top.masked_fill(top == -math.inf, 0)  # [B, 1, N]
+            _, found, exists = neighbor(*offset)  # [B, k, N] each
+            top = torch.maximum(top, found.masked_fill(~exists, -math.inf).amax(1, keepdim=True))  # [B, 1, N]
+            any_exists = any_exists | exists.any(1, keepdim=True)  # [B, 1, N]
+        top = top.masked_fill(~any_exists, 0)  # [B, 1, N]
 
     def term(*offset: int) -> Tensor:
-        target, logit = neighbor(*offset)  # [B, k, N] each
-        weight = (logit - top).exp()[:, None]  # [B, 1, k, N]
-        values = grid.gather(value.flatten(2), target)  # [B, Cv, k, N]
-        values = values.masked_fill((logit == -math.inf)[:, None], 0)  # [B, Cv, k, N], because 0 · NaN is NaN
+        target, found, exists = neighbor(*offset)  # [B, k, N] each
+        found = found.masked_fill(~exists, 0)  # [B, k, N]
+        weight = ((found - top) * inverse).exp().masked_fill(~exists, 0)[:, None]  # [B, 1, k, N]
+        values = grid.gather(value.flatten(2), target).masked_fill(~exists[:, None], 0)  # [B, Cv, k, N]
         return torch.cat([(weight * values).sum(2), weight.sum(2)], 1)  # [B, Cv + 1, N]
 
     total = _sum_over(term, offsets)  # [B, Cv + 1, N]
     mass = total[:, -1:]  # [B, 1, N], the softmax's denominator
-    return (total[:, :-1] / mass.where(mass > 0, 1)).reshape(*value.shape[:2], *sq)  # [B, Cv, *Sq]
+    return (total[:, :-1] / mass.where(any_exists, 1)).reshape(*value.shape[:2], *sq)  # [B, Cv, *Sq]
+
+
+def inverse_temperature(temperature: float, dtype: torch.dtype) -> float:
+    """Return 1 / temperature within the normal numbers of a type: it multiplies differences, and 0 · ∞ would be NaN."""
+    limits = torch.finfo(dtype)
+    return min(max(1 / temperature, limits.tiny), limits.max)
 
 
 def _sum_over(term: Callable[..., Tensor], offsets: list[tuple[int, ...]]) -> Tensor:
