@@ -34,7 +34,7 @@ constexpr SeedPlan kThoroughPlan = {1, 1, 8, false, 2};  // for small patches, a
 constexpr SeedPlan kNoisePlan = {1, 1, 16, false, 24};
 constexpr int64_t kSmallPatch = 9;       // pixels: propagation is of little use, and descriptors lose nothing
 constexpr int64_t kFewQueries = 8;       // keys per query from which the search takes less time than the tree
-constexpr double kNoiseThreshold = 0.7;  // see TreeSeeds::noisiness()
+constexpr double kNoiseThreshold = 0.67;  // see TreeSeeds::noisiness()
 
 // Sweeps (kernels/sweep-inl.h). A chunk has at least this many rows and pixels.
 constexpr int64_t kChunkRows = 16;
