@@ -1,5 +1,5 @@
 // Constants that trade speed against quality or memory. benchmarks/constants.py builds the kernels with each of them
-// changed, and measures time and quality against these values into results/constants.json.
+// changed, and measures time and quality against these values into results/constants.json; docs/search.md shows it.
 
 #ifndef PSAL_KERNELS_TUNING_H_
 #define PSAL_KERNELS_TUNING_H_
