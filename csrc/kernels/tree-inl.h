@@ -55,7 +55,7 @@ class Tree {
     return node - leaves();
   }
 
-  // Calls scan(leaf) for at most `count` leaves that are closer than limit(), which scan() may lower: closest first,
+  // Calls scan(leaf) for up to `count` ≥ 1 leaves that are closer than limit(), which scan() may lower: closest first,
   // beginning with the leaf that q belongs to.
   template <typename Limit, typename Scan>
   void visit_closest(const float (&q)[kDescriptor], int64_t count, const Limit& limit, const Scan& scan,

@@ -25,15 +25,15 @@ constexpr int kLeafPrefilter = 8;  // descriptor components that are compared be
 struct SeedPlan {
   int64_t period;       // it is searched where z + y + x is a multiple: 2 is a checkerboard
   int64_t poor_period;  // the same where the match so far is worse than the average
-  int64_t leaves;       // visited beyond those of the query and its predecessors, closest first
+  int64_t leaves;       // that are visited, closest first, the query's own included; at least 1
   bool only_if_poor;    // they are visited only where the match is worse than the average
   int64_t spare;        // candidates beyond k whose exact cost is computed
 };
 constexpr SeedPlan kUsualPlan = {4, 2, 4, true, 0};
 constexpr SeedPlan kThoroughPlan = {1, 1, 8, false, 2};  // for small patches, and for few queries
 constexpr SeedPlan kNoisePlan = {1, 1, 16, false, 24};
-constexpr int64_t kSmallPatch = 9;       // pixels: propagation is of little use, and descriptors lose nothing
-constexpr int64_t kFewQueries = 8;       // keys per query from which the search takes less time than the tree
+constexpr int64_t kSmallPatch = 9;        // pixels: propagation is of little use, and descriptors lose nothing
+constexpr int64_t kFewQueries = 8;        // keys per query from which the search takes less time than the tree
 constexpr double kNoiseThreshold = 0.67;  // see TreeSeeds::noisiness()
 
 // Sweeps (kernels/sweep-inl.h). A chunk has at least this many rows and pixels.
