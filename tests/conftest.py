@@ -28,7 +28,9 @@ def restored_threads() -> Iterator[None]:
 
 
 @pytest.fixture
-def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], restored_threads: None) -> Run:
+def run_here(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], restored_threads: None
+) -> Iterator[Run]:
     """The command line in this process, which saves the start of another one."""
     import psal.cli.main
 
@@ -39,7 +41,8 @@ def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         said = capsys.readouterr()
         return subprocess.CompletedProcess([], int(stopped.value.code or 0), said.out, said.err)
 
-    return call
+    yield call
+    torch.set_flush_denormal(False)  # commands that train turn it on
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-import torch
 from support.commands import Run
 from support.frames import write_davis
 from support.training_runs import OPTIONS
@@ -17,7 +15,6 @@ def davis(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def train(run_here: Run, davis: Path) -> Iterator[Run]:
+def train(run_here: Run, davis: Path) -> Run:
     """``psal train colorize`` in this process, on one thread: ``train(out, *options)``."""
-    yield partial(run_here, "train", "colorize", *OPTIONS, "--data", davis, "--out")
-    torch.set_flush_denormal(False)  # the command turns it on
+    return partial(run_here, "train", "colorize", *OPTIONS, "--data", davis, "--out")
