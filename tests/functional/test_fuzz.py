@@ -86,10 +86,11 @@ def test_attention_agrees_with_the_reference_wherever_nan_and_infinity_are(
         )
 
     native, reference = run("native"), run("reference")
-    if temperature >= 0.1:
-        assert_all_close(native, reference, ("output", "score", "value"))
-    else:  # the smallest differences of scores decide, so that gradients depend on rounding
-        assert_all_close(native[:1], reference[:1], ("output",))
+    assert_all_close(native[:1], reference[:1], ["output"])
+    if 0.1 <= temperature <= 1e6:  # outside, gradients depend on rounding, or are denormal
+        assert_all_close(native[2:], reference[2:], ["value"])
+        terms = torch.tensor([1 / temperature])  # the gradient of a score is a difference of terms of this size
+        assert_all_close([native[1] + terms], [reference[1] + terms], ["score"])
 
 
 @given(problems(FINITE))
