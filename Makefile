@@ -39,8 +39,8 @@ demo: $(KERNEL)  ## run every edit on its sample picture; results in demo/
 test: lint $(CHROMIUM)  ## lint, and all tests but the slow ones
 	$(SAY) "tests"
 ifeq ($(PYTEST_ARGS),)
-	$(PYTEST) $(PARALLEL) -m "not slow" --ignore=tests/app
-	$(PYTEST) -m "not slow" tests/app
+	$(PYTEST) $(PARALLEL) -m "not slow and not page"
+	$(PYTEST) -m "not slow and page" tests/app
 else
 	$(PYTEST) -m "not slow" $(PYTEST_ARGS)
 endif
@@ -52,8 +52,8 @@ test-app: $(KERNEL) $(CHROMIUM)  ## the tests of the page alone, in a browser
 test-all: lint sanitize $(CHROMIUM)  ## lint, all tests, and the kernel's tests under the sanitizers
 	$(SAY) "all tests"
 ifeq ($(PYTEST_ARGS),)
-	$(PYTEST) $(PARALLEL) --ignore=tests/app
-	$(PYTEST) tests/app
+	$(PYTEST) $(PARALLEL) -m "not page"
+	$(PYTEST) -m page tests/app
 else
 	$(PYTEST) $(PYTEST_ARGS)
 endif

@@ -20,6 +20,12 @@ from psal.io.photo import Photo
 COMMAND = (sys.executable, "-m", "psal.cli", "app")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "server" in getattr(item, "fixturenames", ()):
+            item.add_marker("page")
+
+
 @dataclass
 class Server:
     """A running ``psal app``: its address, its process, and the folder of its temporary files."""

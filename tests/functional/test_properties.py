@@ -68,6 +68,7 @@ def test_matches_of_the_reference_are_valid_too(problem: Problem) -> None:
     assert_valid(problem, search(problem, backend="reference", init="random" if init == "tree" else init))
 
 
+@settings(max_examples=30)
 @given(problems(INTEGERS, ("l2", "dot")))
 def test_matches_of_integers_are_those_of_the_reference(problem: Problem) -> None:
     """Sums are exact, so even ties are resolved alike; a warm start is compared before its first sweep."""

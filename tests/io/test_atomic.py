@@ -1,9 +1,11 @@
 """Files are replaced as a whole: a writer that is killed leaves the old file or the new one."""
 
+import itertools
+import os
 import signal
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,26 +13,38 @@ from psal.io.atomic import write_atomically
 
 OLD, NEW = b"old" * 700_000, b"new!" * 600_000
 
-# Kills the process at the n-th call of a function of the operating system, when the file is being written.
-WRITER = """
-import os, signal, sys
-from pathlib import Path
-from psal.io.atomic import write_atomically
 
-name, count, path = sys.argv[1], int(sys.argv[2]), Path(sys.argv[3])
-original = getattr(os, name)
+def fork(work: Callable[[], None]) -> int:
+    """Run a function in a fork of this process, which imports nothing again."""
+    process = os.fork()
+    if process:
+        return process
+    try:
+        work()
+    finally:
+        os._exit(1)
 
-def killed(*arguments, **options):
-    global count
-    count -= 1
-    if count < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return original(*arguments, **options)
 
-setattr(os, name, killed)
-for content in (b"new!" * 600_000, b"old" * 700_000) * 50:
-    write_atomically(path, content)
-"""
+def exit_code(process: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+
+
+def write_both_in_turn(path: Path) -> None:
+    for content in (NEW, OLD) * 50:
+        write_atomically(path, content)
+
+
+def kill_at(call: str, calls_before: int) -> None:
+    """Let the process kill itself at a call of a function of the operating system."""
+    original = getattr(os, call)
+    countdown = itertools.count(calls_before, -1)
+
+    def killed(*arguments: Any, **options: Any) -> Any:
+        if next(countdown) == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments, **options)
+
+    setattr(os, call, killed)
 
 
 @pytest.mark.parametrize("call", ["fsync", "chmod", "replace"])
@@ -38,21 +52,25 @@ for content in (b"new!" * 600_000, b"old" * 700_000) * 50:
 def test_a_writer_killed_before_renaming_leaves_a_whole_file(call: str, calls_before: int, tmp_path: Path) -> None:
     path = tmp_path / "photo.png"
     path.write_bytes(OLD)
-    done = subprocess.run([sys.executable, "-c", WRITER, call, str(calls_before), path], check=False, timeout=60)
-    assert done.returncode == -signal.SIGKILL
+
+    def write() -> None:
+        kill_at(call, calls_before)
+        write_both_in_turn(path)
+
+    assert exit_code(fork(write)) == -signal.SIGKILL
     assert path.read_bytes() == (NEW if calls_before % 2 else OLD)
 
 
 def test_a_writer_killed_at_any_time_leaves_a_whole_file(tmp_path: Path) -> None:
     path = tmp_path / "photo.png"
-    path.write_bytes(OLD)
-    for _ in range(4):
-        with subprocess.Popen([sys.executable, "-c", WRITER, "replace", "1000", path]) as writer:
-            while path.read_bytes() == OLD and writer.poll() is None:  # until it has begun
-                pass
-            writer.kill()
+    for _ in range(20):
+        path.write_bytes(OLD)
+        writer = fork(lambda: write_both_in_turn(path))
+        while path.read_bytes() == OLD:  # until it has begun
+            pass
+        os.kill(writer, signal.SIGKILL)
+        assert exit_code(writer) == -signal.SIGKILL
         assert path.read_bytes() in (OLD, NEW)
-        write_atomically(path, OLD)
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

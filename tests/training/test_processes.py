@@ -41,6 +41,7 @@ train(task, Settings(int(sys.argv[3])), Path(sys.argv[2]) / os.environ["RANK"])
 """
 
 
+@pytest.mark.slow
 def test_processes_without_a_shared_folder_resume_together(davis: Path, tmp_path: Path) -> None:
     script = tmp_path / "each.py"
     script.write_text(FOLDER_EACH)

@@ -52,7 +52,7 @@ def choose_backend(x: Tensor, similarity: Similarity = "l2", backend: str | None
     obstacle = None
     if callable(similarity):
         obstacle = "a callable similarity"
-    elif x.device.type != "cpu":
+    elif x.device.type not in ("cpu", "meta"):
         obstacle = f"tensors on {x.device}"
     if backend is None:
         return "reference" if obstacle else "native"
