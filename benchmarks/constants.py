@@ -8,8 +8,6 @@ of their times, and how far the best matches of each are from the exact ones.
 import argparse
 import os
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +18,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.constants_worker import NEIGHBORS, QUALITY_STRIDE, WORKLOADS, image_pairs, maps, mean_cost
+from benchmarks.kernel_build import ROOT, build, copy_sources
 from psal.measure.machine import command_line, metadata
 from psal.measure.process import LineServer
 from psal.measure.quantities import Quantities
@@ -27,9 +26,7 @@ from psal.measure.record import Cell, Record
 from psal.measure.table import quantity_tables
 from psal.measure.terminal import show, track
 from psal.measure.timing import Case, ratio, time_interleaved
-from psal.ops.native import simd_paths
 
-ROOT = Path(__file__).parents[1]
 TUNING = Path("csrc/kernels/tuning.h")
 VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kPcaIterations": ("tree", ("6", "24")),
@@ -61,15 +58,6 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-# The table of kernels of an instruction set that is not built.
-STUB = """#include "../kernels/table.h"
-namespace psal::{name} {{
-extern const Kernels kernels;
-const Kernels kernels = {{}};
-}}
-"""
-
-
 @cache
 def exact_costs(workload: str) -> dict[str, float]:
     """Mean cost of the exact best match, per image pair."""
@@ -90,10 +78,9 @@ def server(library: Path) -> LineServer:
     return LineServer([sys.executable, "-m", "benchmarks.constants_worker", str(library)], cwd=ROOT)
 
 
-def build(folder: Path, constant: str | None = None, value: str = "") -> tuple[Path, str]:
+def build_variant(folder: Path, constant: str | None = None, value: str = "") -> tuple[Path, str]:
     """Build the kernels with ``constant`` changed; return the library and the constant's default."""
-    shutil.copytree(ROOT / "csrc", folder / "csrc")
-    shutil.copy(ROOT / "setup.py", folder)
+    copy_sources(folder)
     default = ""
     if constant:
         text = (folder / TUNING).read_text()
@@ -102,16 +89,7 @@ def build(folder: Path, constant: str | None = None, value: str = "") -> tuple[P
             raise ValueError(f"{TUNING} has no constant {constant}")
         default = match[1]
         (folder / TUNING).write_text(text[: match.start(1)] + value + text[match.end(1) :])
-    built = simd_paths()[-1].removeprefix("x86-64-")
-    for target in (folder / "csrc" / "simd").glob("target_*.cpp"):
-        name = target.stem.removeprefix("target_")
-        if name != built:
-            target.write_text(STUB.format(name=name))
-    command = [sys.executable, "setup.py", "--quiet", "build_ext", "--build-lib", "lib"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"building {constant} = {value} failed:\n{done.stdout}{done.stderr}")
-    return next((folder / "lib").rglob("_C*.so")), default
+    return build(folder), default
 
 
 def measure(default: LineServer, built: dict[str, tuple[Path, str]], variant_name: str, rounds: int) -> Cell:
@@ -153,10 +131,10 @@ def main() -> None:
     wanted = [(name, value) for name in arguments.only or VARIANTS for value in VARIANTS[name][1]]
     missing = [(name, value) for name, value in wanted if f"{name} = {value}" not in record.cells]
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(os.cpu_count()) as builders:
-        library, _ = build(Path(temporary, "default"))
+        library, _ = build_variant(Path(temporary, "default"))
         folders = (Path(temporary, str(i)) for i in range(len(missing)))
         building = [
-            (f"{name} = {value}", builders.submit(build, folder, name, value))
+            (f"{name} = {value}", builders.submit(build_variant, folder, name, value))
             for folder, (name, value) in zip(folders, missing, strict=True)
         ]
         built = {name: future.result() for name, future in track(building, "building")}

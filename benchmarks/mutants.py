@@ -1,0 +1,147 @@
+"""Count the deliberate faults that the tests notice: ``python -m benchmarks.mutants kernels``
+
+Each mutant is a copy of the project with one operator or constant changed. Its tests run until one fails. Which places
+are changed is drawn at random, always the same ones. results/mutants.json gets every mutant; docs/reliability.md shows
+the share that is noticed.
+"""
+
+import argparse
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+from benchmarks.kernel_build import ROOT, BuildError, build, copy_sources
+from benchmarks.mutations import Mutation, cpp_mutations, python_mutations
+from psal.measure.machine import command_line, metadata
+from psal.measure.record import Cell, Record
+from psal.measure.terminal import track
+
+PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider")
+COMPILER = "the compiler"
+MAX_SECONDS = 900  # a mutant that takes longer hangs, which is noticed
+LAYER_TESTS = ("tests/ops", "tests/functional", *(f"tests/test_{name}.py" for name in (
+    "checks", "options", "matches", "layers", "seeds", "swap", "compile")))  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Target:
+    """Sources to change, and the tests that should notice.
+
+    Attributes:
+        sources: glob patterns, from the project's folder.
+        tests: arguments of pytest; the fastest come first.
+        mutations: of one file.
+    """
+
+    sources: tuple[str, ...]
+    tests: tuple[str, ...]
+    mutations: Callable[[Path], Iterator[Mutation]]
+
+    def draw(self, count: int) -> list[Mutation]:
+        """Random mutations, each of another line; the same ones every time."""
+        paths = sorted(path.relative_to(ROOT) for pattern in self.sources for path in ROOT.glob(pattern))
+        mutations = [mutation for path in paths for mutation in self.mutations(path)]
+        random.Random(0).shuffle(mutations)
+        by_line = {(mutation.path, mutation.line): mutation for mutation in mutations}
+        return list(by_line.values())[:count]
+
+
+LAYER_SOURCES = ("functional", "options", "swap", "ops/*")
+TARGETS = {
+    "kernels": Target(("csrc/kernels/*-inl.h",), LAYER_TESTS, cpp_mutations),
+    "layer": Target(tuple(f"src/psal/{name}.py" for name in LAYER_SOURCES), LAYER_TESTS, python_mutations),
+    "io": Target(("src/psal/io/*.py",), ("tests/io", "tests/cli", "tests/editing"), python_mutations),
+    "training": Target(("src/psal/training/*.py",), ("tests/training",), python_mutations),
+}
+
+
+class Workspace:
+    """A copy of the project in which one mutant after the other is tested."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        ignored = shutil.ignore_patterns("__pycache__")
+        for name in ("src", "tests", "docs", "benchmarks", "results"):
+            shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        for name in ("pyproject.toml", "README.md", "mkdocs.yml"):
+            shutil.copy(ROOT / name, folder)
+        copy_sources(folder)
+
+    def test(self, mutation: Mutation, tests: tuple[str, ...]) -> Cell:
+        """Run the tests of a mutant until one fails."""
+        path = self.folder / mutation.path
+        original = path.read_text()
+        path.write_text(mutation.source)
+        try:
+            if mutation.path.suffix == ".h":
+                library = build(self.folder)
+                shutil.copy(library, self.folder / "src" / "psal" / library.name)
+            noticed_by = self._first_failure(tests)
+        except BuildError:
+            noticed_by = COMPILER
+        finally:
+            path.write_text(original)
+        return {"before": mutation.before, "after": mutation.after, "noticed_by": noticed_by}
+
+    def _first_failure(self, tests: tuple[str, ...]) -> str | None:
+        environment = os.environ | {
+            "PYTHONPATH": str(self.folder / "src"), "OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "2",
+        }  # fmt: skip
+        try:
+            done = subprocess.run(
+                [*PYTEST, *tests], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=MAX_SECONDS
+            )
+        except subprocess.TimeoutExpired:
+            return "it hangs"
+        if not done.returncode:
+            return None
+        lines = (line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR ")))
+        return next(lines, "it crashes").partition(" - ")[0]
+
+
+def main() -> None:
+    """Change the sources of one part at random places, and count which changes its tests notice."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.mutants", description=main.__doc__)
+    parser.add_argument("part", choices=list(TARGETS))
+    parser.add_argument("--count", type=int, default=100, help="number of mutants [100]")
+    parser.add_argument("--workers", type=int, default=2, help="mutants at a time [2]")
+    parser.add_argument("--out", type=Path, help="results file; it is resumed [results/mutants_PART.json]")
+    arguments = parser.parse_args()
+    target = TARGETS[arguments.part]
+    about = metadata(command_line("python -m benchmarks.mutants", sys.argv[1:]))
+    record = Record.resume(arguments.out or Path(f"results/mutants_{arguments.part}.json"), {"seed": 0}, about)
+    missing = [mutation for mutation in target.draw(arguments.count) if mutation.name not in record.cells]
+    with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(arguments.workers) as pool:
+        free: SimpleQueue[Workspace] = SimpleQueue()
+        for number in range(arguments.workers):
+            free.put(Workspace(Path(temporary, str(number))))
+
+        def test(mutation: Mutation) -> Cell:
+            workspace = free.get()
+            try:
+                return workspace.test(mutation, target.tests)
+            finally:
+                free.put(workspace)
+
+        tested = [(mutation.name, pool.submit(test, mutation)) for mutation in missing]
+        for name, future in track(tested, "testing mutants"):
+            record.measure_once(name, future.result)
+    noticed = Counter(str(cell["noticed_by"]) for cell in record.cells.values())
+    compiled = noticed.total() - noticed[COMPILER]
+    print(f"{compiled - noticed['None']} of {compiled} mutants that compile are noticed; the others:")
+    for name, cell in record.cells.items():
+        if cell["noticed_by"] is None:
+            print(f"  {name}\n    was {cell['before']}")
+
+
+if __name__ == "__main__":
+    main()
