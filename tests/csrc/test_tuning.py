@@ -2,7 +2,8 @@
 
 import re
 
-from benchmarks.constants import ROOT, TUNING, VARIANTS
+from benchmarks.constants import TUNING, VARIANTS
+from benchmarks.kernel_build import ROOT
 
 
 def test_every_constant_has_variants_that_differ_from_its_default() -> None:
