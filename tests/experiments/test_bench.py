@@ -157,10 +157,13 @@ def test_help_says_what_each_table_is(bench: Run) -> None:
 
 
 def test_networks_are_trained_and_tested(tmp_path: Path, davis: Path, bench: Run) -> None:
-    options = ("colorization", "similarity", "--data", davis, "--size", 16, "--iterations", 2)
+    broken = davis / "JPEGImages" / "480p" / "bear" / "00003.jpg"
+    broken.write_bytes(b"x")
+    options = ("colorization", "similarity", "--data", davis, "--size", 16, "--iterations", 25)
     folders = ("--runs", tmp_path / "runs", "--out", tmp_path / "results")
     done = bench(*options, *folders)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0
+    assert done.stderr.count(f"warning: {broken} cannot be read") == 1  # although two networks are trained
     measured = cells(tmp_path / "results", "colorization_similarity")
     assert set(measured) == {
         "gray", "full-dot full-dot 0", "full-dot cost",
@@ -187,15 +190,6 @@ def test_a_run_of_another_kind_is_not_taken_for_a_row(tmp_path: Path, davis: Pat
     done = bench(*options, "--runs", tmp_path / "runs", "--out", tmp_path / "results")
     assert done.returncode == 2
     assert "full-dot_16_2_0 holds a run with attention linear, not full-dot" in done.stderr
-
-
-def test_frames_that_training_left_out_are_named(tmp_path: Path, davis: Path, bench: Run) -> None:
-    broken = davis / "JPEGImages" / "480p" / "bear" / "00003.jpg"
-    broken.write_bytes(b"x")
-    options = ("colorization", "similarity", "--data", davis, "--size", 16, "--iterations", 25)
-    done = bench(*options, "--runs", tmp_path / "runs", "--out", tmp_path / "results")
-    assert done.returncode == 0
-    assert done.stderr.count(f"warning: {broken} cannot be read") == 1
 
 
 def test_the_command_offers_the_tables_that_there_are() -> None:

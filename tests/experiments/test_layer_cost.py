@@ -27,6 +27,7 @@ def test_backward_costs_more_than_forward(name: str) -> None:
     assert gigaflops(LayerSetting(name, SIZE, backward=True)) > 1.1 * gigaflops(LayerSetting(name, SIZE))
 
 
+@pytest.mark.slow
 def test_the_peak_contains_the_matrix_of_all_pairs() -> None:
     matrix = 48**4 * 4
     full, psal3 = (measure(LayerSetting(name, 48, threads=1)) for name in ("full-materialized", "psal3"))

@@ -8,7 +8,7 @@ from support.tolerances import assert_close
 from support.training_runs import SIZE, assert_same_weights, frame, losses, on_two_processes, weights
 
 
-@pytest.mark.parametrize(("attention", "batch"), [("psal3", 1), ("linear", 2)])
+@pytest.mark.parametrize(("attention", "batch"), [("psal3", 1), pytest.param("linear", 2, marks=pytest.mark.slow)])
 def test_two_processes_take_the_step_of_one_with_twice_the_batch(
     attention: str, batch: int, train: Run, davis: Path, tmp_path: Path
 ) -> None:
