@@ -30,7 +30,7 @@ from psal.measure.timing import Case, ratio, time_interleaved
 TUNING = Path("csrc/kernels/tuning.h")
 VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kPcaIterations": ("tree", ("6", "24")),
-    "kMinChannelSamples": ("wide", ("64", "512")),
+    "kMinChannelSamples": ("wide", ("128", "2048")),
     "kMaxChannelSamples": ("tree", ("512", "8192")),
     "kComponentSamples": ("tree", ("512", "4608")),
     "kMinDescriptorChannels": ("tree", ("3", "6")),
@@ -92,14 +92,14 @@ def build_variant(folder: Path, constant: str | None = None, value: str = "") ->
     return build(folder), default
 
 
-def measure(default: LineServer, built: dict[str, tuple[Path, str]], variant_name: str, rounds: int) -> Cell:
+def measure(default_library: Path, built: dict[str, tuple[Path, str]], variant_name: str, rounds: int) -> Cell:
     """Compare the default build with a variant, alternating between them."""
     constant = variant_name.partition(" = ")[0]
     library, default_value = built[variant_name]
     workload = VARIANTS[constant][0]
     exact = exact_costs(workload)
     quantities = Quantities(label=f"{variant_name}, default {default_value}")
-    with server(library) as variant:
+    with server(default_library) as default, server(library) as variant:  # both fresh, or one would be warmer
         ratios = []
         for pair in exact:
             cases = {
@@ -138,9 +138,8 @@ def main() -> None:
             for folder, (name, value) in zip(folders, missing, strict=True)
         ]
         built = {name: future.result() for name, future in track(building, "building")}
-        with server(library) as default:
-            for name in track(list(built), "measuring"):
-                record.measure_once(name, partial(measure, default, built, name, arguments.rounds))
+        for name in track(list(built), "measuring"):
+            record.measure_once(name, partial(measure, library, built, name, arguments.rounds))
     show(record, quantity_tables(record))
 
 

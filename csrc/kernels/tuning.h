@@ -10,7 +10,7 @@ namespace psal {
 
 // Descriptors (kernels/descriptor-inl.h).
 constexpr int kPcaIterations = 12;           // of the orthogonal iteration
-constexpr int64_t kMinChannelSamples = 128;  // pixels from which the principal channels are computed
+constexpr int64_t kMinChannelSamples = 512;  // pixels from which the principal channels are computed
 constexpr int64_t kMaxChannelSamples = 2048;
 constexpr int64_t kComponentSamples = 1536;          // patches from which the principal components are computed
 constexpr int64_t kMinDescriptorChannels = 4;        // principal channels that are kept, unless the map has fewer

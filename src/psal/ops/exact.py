@@ -50,16 +50,18 @@ def exact_candidates(
             finite = bool(key_patches.square().sum().isfinite()) and bool(query[b].square().sum().isfinite())
             kept = min(count, len(keys))
             rows = max(1, CHUNK_ELEMENTS // max(key_patches.shape))
+            unsure = []
             for chunk in torch.split(queries, rows) if len(queries) else ():  # [n]
                 query_patches = query_rows.read(chunk)  # [n, d]
                 scores = pair_scores(query_patches, key_patches, bias, similarity)  # [n, M]
                 best = top(without_nan(scores, finite), kept)  # [n, m]
                 if similarity == "l2" and kept < len(keys) and scores.dtype == torch.float32:
-                    unsure = is_unsure(query_patches, scores.gather(1, best), options.neighbors)  # [n]
-                    if unsure.any():
-                        scores = scores_in_float64(query_rows, chunk[unsure], key_rows, keys)  # [unsure, M]
-                        best[unsure] = top(without_nan(scores, finite), kept)
+                    unsure.append(chunk[is_unsure(query_patches, scores.gather(1, best), options.neighbors)])
                 index[b, :kept, chunk] = keys[best].T
+            left = torch.cat([*unsure, queries[:0]])
+            if len(left):
+                del key_patches, bias
+                index[b, :kept, left] = top_in_float64(query_rows, left, key_rows, keys, kept, finite).T
     return index.reshape(query.shape[0], count, *sq)
 
 
@@ -84,14 +86,28 @@ def is_unsure(query_patches: Tensor, scores: Tensor, neighbors: int) -> Tensor:
     return ~sure
 
 
-def scores_in_float64(query_rows: "PatchRows", queries: Tensor, key_rows: "PatchRows", keys: Tensor) -> Tensor:
-    """Return q·k − ‖k‖² / 2 in float64, ``(n, M)``, for queries ``(n,)`` and keys ``(M,)``."""
+def top_in_float64(
+    query_rows: "PatchRows", queries: Tensor, key_rows: "PatchRows", keys: Tensor, count: int, finite: bool
+) -> Tensor:
+    """Return the ``count`` best of the keys ``(M,)`` by "l2" for each of the queries ``(n,)``: ``(n, count)``.
+
+    Keys are read once, a part at a time, and the best of the parts so far are kept.
+    """
     query_patches = query_rows.read(queries, torch.float64)  # [n, d]
-    parts = []
-    for part in torch.split(keys, max(1, CHUNK_ELEMENTS // query_patches.shape[1])):
-        patches, bias = rankable(key_rows.read(part, torch.float64), "l2")
-        parts.append(pair_scores(query_patches, patches, bias, "l2"))
-    return torch.cat(parts, 1)
+    score = query_patches.new_empty(len(queries), count)  # of the best keys so far
+    best = torch.empty_like(score, dtype=torch.int64)
+    size = max(count, CHUNK_ELEMENTS // query_patches.shape[1])
+    for number, part in enumerate(torch.split(keys, size)):
+        key_patches, bias = rankable(key_rows.read(part, torch.float64), "l2")
+        for chunk in torch.split(torch.arange(len(queries), device=keys.device), max(1, CHUNK_ELEMENTS // len(part))):
+            scores = without_nan(pair_scores(query_patches[chunk], key_patches, bias, "l2"), finite)  # [n, part]
+            columns = top(scores, min(count, len(part)))
+            scores, found = scores.gather(1, columns), part[columns]
+            if number:
+                scores, found = torch.cat([score[chunk], scores], 1), torch.cat([best[chunk], found], 1)
+            columns = scores.topk(count, dim=1).indices
+            score[chunk], best[chunk] = scores.gather(1, columns), found.gather(1, columns)
+    return best
 
 
 def without_nan(scores: Tensor, finite: bool) -> Tensor:
