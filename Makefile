@@ -80,7 +80,7 @@ bench: $(KERNEL) $(BENCH_STAMP)  ## measure the layer and the edits on real pict
 	$(SAY) "benchmark of the edits"
 	$(BIN)/python -m benchmarks.editing --data $(DATA) --overwrite
 
-fuzz: $(KERNEL)  ## 100,000 random calls of the layer: about half an hour
+fuzz: $(KERNEL)  ## 150,000 random calls of the layer: about half an hour
 	$(SAY) "fuzzing"
 	$(PYTEST) -n auto --hypothesis-profile=fuzz tests/functional/test_fuzz.py $(PYTEST_ARGS)
 
