@@ -8,6 +8,7 @@ from psal.functional import aggregate, attend, exact_match, patch_attention, pat
 from psal.layers import PatchAttention, PatchAttentionBlock
 from psal.matches import Matches, MatchQuality, match_quality
 from psal.swap import swap_attention_, swapped_attention
+from psal.tokens import TokenAttention, token_attention
 from psal.version import __version__
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ __all__ = [
     "PatchAttention",
     "PatchAttentionBlock",
     "Photo",
+    "TokenAttention",
     "__version__",
     "aggregate",
     "attend",
@@ -35,6 +37,7 @@ __all__ = [
     "reconstruct",
     "swap_attention_",
     "swapped_attention",
+    "token_attention",
     "upscale",
 ]
 

@@ -1,0 +1,120 @@
+"""Patch attention for transformers: tokens of a known grid, several heads, scaled dot products."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from psal import checks
+from psal.functional import patch_attention
+from psal.layers import AttentionLayer
+
+NEIGHBORS = 4
+
+
+def token_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    grid: Sequence[int],
+    key_grid: Sequence[int] | None = None,
+    *,
+    neighbors: int = NEIGHBORS,
+    scale: float | None = None,
+    patch_size: int | Sequence[int] = 1,
+    **search: Any,
+) -> Tensor:
+    """Compute softmax(scale · q·k) v over each token's best keys, in place of scaled dot-product attention.
+
+    Arguments and result have the layout of :func:`torch.nn.functional.scaled_dot_product_attention`. The tokens are the
+    pixels of a grid, row by row: matches of neighboring tokens are usually neighbors too, and the search relies on it.
+
+    Args:
+        query: ``(B, heads, N, D)``.
+        key: ``(B, heads, M, D)``.
+        value: ``(B, heads, M, Dv)``.
+        grid: size of the query's grid, one to three numbers whose product is N, such as ``(H, W)``.
+        key_grid: the same of the key's grid, with product M; None for ``grid``.
+        neighbors: keys per token.
+        scale: factor of the dot products; None for 1 / √D.
+        patch_size: odd side of the patches that are compared; 1 compares single tokens, as full attention does.
+        search: further arguments of :func:`psal.patch_attention`, such as ``iterations``, ``seed`` and ``key_mask``
+            ``(B · heads, 1, *key_grid)``.
+
+    Returns:
+        ``(B, heads, N, Dv)``
+
+    Raises:
+        ValueError, TypeError: if an argument is not as described.
+
+    >>> import torch
+    >>> q, k, v = torch.rand(3, 1, 2, 6 * 8, 16)
+    >>> token_attention(q, k, v, (6, 8)).shape
+    torch.Size([1, 2, 48, 16])
+    """
+    key_grid = grid if key_grid is None else key_grid
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    if not scale > 0:
+        raise ValueError(f"scale must be positive, got {scale!r}")
+    out: Tensor = patch_attention(
+        _to_map("query", query, grid),
+        _to_map("key", key, key_grid),
+        _to_map("value", value, key_grid),
+        neighbors=neighbors,
+        similarity="dot",
+        temperature=1 / scale,
+        patch_size=patch_size,
+        **search,
+    )  # [B · heads, Dv, *grid]
+    return out.flatten(2).mT.reshape(*query.shape[:3], -1)  # fmt: skip
+
+
+def _to_map(name: str, tokens: Tensor, grid: Sequence[int]) -> Tensor:
+    """Reshape tokens ``(B, heads, N, D)`` to a map ``(B · heads, D, *grid)``."""
+    checks.check_tensor(name, tokens)
+    if tokens.ndim != 4:
+        raise ValueError(f"{name} must be (batch, heads, tokens, channels), got {tuple(tokens.shape)}")
+    if math.prod(grid) != tokens.shape[2]:
+        raise ValueError(f"{name} has {tokens.shape[2]} tokens, which do not fill a grid of {tuple(grid)}")
+    return tokens.flatten(0, 1).mT.reshape(-1, tokens.shape[3], *grid)
+
+
+class TokenAttention(AttentionLayer):
+    """:func:`token_attention` as a layer on tokens ``(B, N, C)``, whose channels are split into heads.
+
+    Args:
+        grid, key_grid: sizes of the grids, as in :func:`token_attention`.
+        heads: number of groups that the channels are split into.
+        options: further arguments of :func:`token_attention`.
+
+    >>> import torch
+    >>> tokens = torch.rand(1, 6 * 8, 32)
+    >>> TokenAttention((6, 8), heads=4)(tokens, tokens, tokens).shape
+    torch.Size([1, 48, 32])
+    """
+
+    def __init__(
+        self, grid: Sequence[int], key_grid: Sequence[int] | None = None, *, heads: int = 1, **options: Any
+    ) -> None:
+        super().__init__()
+        checks.check_count("heads", heads, 1)
+        self.grid, self.key_grid, self.heads, self.options = grid, key_grid, heads, options
+
+    def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """Attend: query ``(B, N, C)``, key ``(B, M, C)``, value ``(B, M, Cv)`` to ``(B, N, Cv)``."""
+        query, key, value = self._split("query", query), self._split("key", key), self._split("value", value)
+        out = token_attention(query, key, value, self.grid, self.key_grid, **self.options)  # [B, heads, N, Cv / heads]
+        return out.transpose(1, 2).flatten(2)
+
+    def _split(self, name: str, x: Tensor) -> Tensor:
+        """From ``(B, N, C)`` to ``(B, heads, N, C / heads)``."""
+        if x.ndim != 3:
+            raise ValueError(f"{name} must be (batch, tokens, channels), got {tuple(x.shape)}")
+        if x.shape[2] % self.heads:
+            raise ValueError(f"heads must divide channels, got {self.heads} heads for {x.shape[2]} channels of {name}")
+        return x.reshape(*x.shape[:2], self.heads, -1).transpose(1, 2)
+
+    def extra_repr(self) -> str:
+        """Show the grid and the heads."""
+        return f"grid={tuple(self.grid)}, heads={self.heads}"

@@ -1,0 +1,81 @@
+"""Attention of tokens on a grid, against scaled dot-product attention."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from support.tolerances import assert_close
+from torch import Tensor
+
+import psal
+from psal.tokens import TokenAttention, token_attention
+
+
+def tokens(heads: int, grid: tuple[int, ...], channels: int, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(2, heads, torch.Size(grid).numel(), channels, generator=generator)
+
+
+@pytest.mark.parametrize("grid", [(35,), (5, 7), (3, 4, 2)])
+@pytest.mark.parametrize("scale", [None, 0.7])
+def test_with_all_keys_it_is_scaled_dot_product_attention(grid: tuple[int, ...], scale: float | None) -> None:
+    query, key, value = (tokens(3, grid, channels, seed) for seed, channels in enumerate((6, 6, 4)))
+    out = token_attention(query, key, value, grid, neighbors=key.shape[2], scale=scale)
+    assert_close(out, F.scaled_dot_product_attention(query, key, value, scale=scale))
+
+
+def test_with_few_keys_it_averages_over_the_best_of_them() -> None:
+    query, key, value = tokens(2, (9, 11), 8, 0), tokens(2, (7, 6), 8, 1), tokens(2, (7, 6), 5, 2)
+    score = query @ key.mT / 8**0.5  # [B, heads, N, M]
+    best = score.topk(4, dim=3)
+    weights = torch.zeros_like(score).scatter(3, best.indices, best.values.softmax(3))
+    out = token_attention(query, key, value, (9, 11), (7, 6), iterations=20)
+    agree = (out - weights @ value).abs().amax(3) < 1e-4
+    assert agree.float().mean() > 0.95  # the search is not exhaustive
+
+
+def test_gradients_reach_query_key_and_value() -> None:
+    query, key, value = inputs = [tokens(1, (6, 5), 4, seed).double().requires_grad_() for seed in range(3)]
+    out = token_attention(query, key, value, (6, 5), neighbors=30)
+    expected = F.scaled_dot_product_attention(query, key, value)
+    weights = torch.rand_like(out)
+    for found, wanted in zip(
+        torch.autograd.grad((out * weights).sum(), inputs),
+        torch.autograd.grad((expected * weights).sum(), inputs),
+        strict=True,
+    ):
+        assert_close(found, wanted)
+
+
+def test_the_layer_splits_channels_into_heads() -> None:
+    x = torch.randn(2, 30, 8)
+    layer = TokenAttention((5, 6), heads=2, neighbors=30)
+    heads = x.reshape(2, 30, 2, 4).transpose(1, 2)
+    expected = F.scaled_dot_product_attention(heads, heads, heads).transpose(1, 2).flatten(2)
+    assert_close(layer(x, x, x), expected)
+    network = torch.nn.ModuleDict({"attention": TokenAttention((5, 6))})
+    assert psal.swap_attention_(network, layer) == ["attention"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"grid": (5, 5)}, r"query has 30 tokens, which do not fill a grid of \(5, 5\)"),
+        ({"key_grid": (5, 5)}, r"key has 30 tokens, which do not fill a grid of \(5, 5\)"),
+        ({"scale": 0.0}, r"scale must be positive, got 0\.0"),
+        ({"neighbors": 31}, "neighbors must not exceed the 30 keys"),
+    ],
+)
+def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
+    x = tokens(1, (5, 6), 4)
+    with pytest.raises(ValueError, match=message):
+        token_attention(x, x, x, **{"grid": (5, 6)} | arguments)
+
+
+def test_tokens_without_heads_are_refused_by_the_function_and_odd_heads_by_the_layer() -> None:
+    x = torch.rand(1, 30, 9)
+    with pytest.raises(ValueError, match=r"query must be \(batch, heads, tokens, channels\), got \(1, 30, 9\)"):
+        token_attention(x, x, x, (5, 6))
+    with pytest.raises(ValueError, match="heads must divide channels, got 2 heads for 9 channels of query"):
+        TokenAttention((5, 6), heads=2)(x, x, x)
