@@ -25,7 +25,7 @@ SOURCES := $(wildcard csrc/*/*.cpp csrc/*/*.h)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-app test-all lint docs docs-serve bench fuzz mutants sanitize sanitize-threads clean
+.PHONY: help install demo test test-app test-all test-torch lint docs docs-serve bench fuzz mutants sanitize sanitize-threads clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,28 @@ ifeq ($(PYTEST_ARGS),)
 else
 	$(PYTEST) $(PYTEST_ARGS)
 endif
+
+# One wheel, built with the torch of .venv, and the tests of the layer with each of these. PyPI's builds of torch bring
+# gigabytes of CUDA libraries; they stay in build/torch.
+TORCH_VERSIONS ?= 2.10.0 2.13.0 2.15.0
+TORCH_TESTS = tests/ops tests/functional \
+	$(addprefix tests/test_,$(addsuffix .py,checks compile layers matches options seeds swap))
+
+test-torch: $(KERNEL)  ## the wheel with several versions of torch, and an audit of its stable ABI
+	$(SAY) "building the wheel"
+	rm -rf build/wheel build/torch/tests
+	@$(PIP) wheel --no-build-isolation --no-deps --wheel-dir build/wheel .
+	mkdir -p build/torch && cp -r tests pyproject.toml build/torch
+	@cd build/torch && for version in $(TORCH_VERSIONS); do \
+		printf '\n== torch %s\n' $$version; python=$$version/bin/python; \
+		{ [ -e $$python ] || $(PYTHON) -m venv $$version; } && \
+		$$python -m pip -qq install torch==$$version hypothesis expecttest pytest pytest-xdist && \
+		$$python -m pip -qq install --force-reinstall --no-deps ../wheel/*.whl && \
+		$$python -m pip -qq install 'psal[edit]' && \
+		OMP_WAIT_POLICY=PASSIVE $$python -m pytest -q $(PARALLEL) -m "not slow" $(TORCH_TESTS) || exit 1; done
+	$(SAY) "audit of the stable ABI"
+	@$(PIP) install torch-abi-audit
+	$(BIN)/torch-abi-audit --check torch --verbose $(KERNEL)
 
 lint: $(KERNEL)  ## ruff, mypy and clang-format
 	$(SAY) "lint and types"

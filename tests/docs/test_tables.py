@@ -70,7 +70,7 @@ def test_cells_of_the_layer_are_those_of_the_json(hook: ModuleType) -> None:
     first = results("layer")["cells"]["exact"]["rows"][0]
     shown = rows(hook.table("layer", RESULTS, "x.md"))[2]
     assert shown[0] == first["quantity"] == "default search: speedup"
-    assert shown[2] == f"{first['value']:.0f} ×"
+    assert shown[2] == f"{first['value']:,.0f} ×"
 
 
 def test_rows_of_another_machine_are_named(hook: ModuleType, tmp_path: Path) -> None:

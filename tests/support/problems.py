@@ -116,12 +116,14 @@ def search(problem: Problem, **arguments: Any) -> psal.Matches:
 
 
 def rescored(problem: Problem, index: Tensor, backend: str) -> Tensor:
-    """Scores of the given matches, recomputed."""
+    """Scores of the given matches, recomputed; finite ones stay finite in float16."""
     dtype = problem.query.dtype
     working = torch.float64 if dtype == torch.float64 else torch.float32
     options = SearchOptions(**{name: problem.arguments[name] for name in ("patch_size", "similarity", "padding_mode")})
     options = replace(options, backend=backend)
-    return ops.score(problem.query.to(working), problem.key.to(working), index, options).to(dtype)
+    score = ops.score(problem.query.to(working), problem.key.to(working), index, options)
+    limit = torch.finfo(dtype).max
+    return score.clamp(-limit, limit).where(score.isfinite(), score).to(dtype)
 
 
 def assert_valid(problem: Problem, matches: psal.Matches) -> None:
