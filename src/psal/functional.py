@@ -298,10 +298,10 @@ def _check_matches(matches: Matches, value: Tensor) -> Matches:
 
 
 def _in_type_of(query: Tensor, key: Tensor, matches: Matches) -> Matches:
-    """Convert scores to the type of query and key. Finite ones stay finite in float16: −∞ would mean no match."""
+    """Convert scores to the type of query and key. Finite ones stay finite in half types: −∞ would mean no match."""
     index, score = matches
     dtype = torch.promote_types(query.dtype, key.dtype)
-    if dtype == torch.float16:
+    if dtype.itemsize == 2:
         limit = torch.finfo(dtype).max
         score = score.clamp(-limit, limit).where(score.isfinite(), score)
     return Matches(index, score.to(dtype))

@@ -118,3 +118,13 @@ def test_the_default_device_does_not_move_the_seed() -> None:
     finally:
         torch.set_default_device(before)
     assert found.index.equal(expected.index)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "pixel"),
+    [(torch.float16, [256.0, 8.0]), (torch.bfloat16, [1.8374e19, 1.4861e18])],  # float32 holds the score, they do not
+)
+def test_a_finite_score_stays_finite_in_half_types(dtype: torch.dtype, pixel: list[float]) -> None:
+    query = torch.tensor(pixel, dtype=dtype).reshape(1, 2, 1, 1)
+    found = psal.patch_match(query, torch.zeros_like(query), patch_size=1, neighbors=1)
+    assert found.score.item() == -torch.finfo(dtype).max

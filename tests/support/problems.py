@@ -116,7 +116,7 @@ def search(problem: Problem, **arguments: Any) -> psal.Matches:
 
 
 def rescored(problem: Problem, index: Tensor, backend: str) -> Tensor:
-    """Scores of the given matches, recomputed; finite ones stay finite in float16."""
+    """Scores of the given matches, recomputed; finite ones stay finite in half types."""
     dtype = problem.query.dtype
     working = torch.float64 if dtype == torch.float64 else torch.float32
     options = SearchOptions(**{name: problem.arguments[name] for name in ("patch_size", "similarity", "padding_mode")})
