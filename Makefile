@@ -25,7 +25,8 @@ SOURCES := $(wildcard csrc/*/*.cpp csrc/*/*.h)
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo test test-app test-all test-torch lint docs docs-serve bench fuzz mutants sanitize sanitize-threads clean
+.PHONY: help install demo test test-app test-all test-torch lint docs docs-serve bench fuzz mutants sanitize \
+	sanitize-threads clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,7 +63,7 @@ endif
 # gigabytes of CUDA libraries; they stay in build/torch.
 TORCH_VERSIONS ?= 2.10.0 2.13.0 2.15.0
 TORCH_TESTS = tests/ops tests/functional \
-	$(addprefix tests/test_,$(addsuffix .py,checks compile layers matches options seeds swap))
+	$(addprefix tests/test_,$(addsuffix .py,checks compile layers matches options seeds swap tokens))
 
 test-torch: $(KERNEL)  ## the wheel with several versions of torch, and an audit of its stable ABI
 	$(SAY) "building the wheel"

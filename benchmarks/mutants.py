@@ -1,8 +1,8 @@
 """Count the deliberate faults that the tests notice: ``python -m benchmarks.mutants kernels``
 
 Each mutant is a copy of the project with one operator or constant changed. Its tests run until one fails. Which places
-are changed is drawn at random, always the same ones. results/mutants.json gets every mutant; docs/reliability.md shows
-the share that is noticed.
+are changed is drawn at random, always the same ones. results/mutants_PART.json gets every mutant; the command prints
+those that no test noticed.
 """
 
 import argparse
@@ -29,7 +29,7 @@ PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "n
 COMPILER = "the compiler"
 MAX_SECONDS = 900  # a mutant that takes longer hangs, which is noticed
 LAYER_TESTS = ("tests/ops", "tests/functional", *(f"tests/test_{name}.py" for name in (
-    "checks", "options", "matches", "layers", "seeds", "swap", "compile")))  # fmt: skip
+    "checks", "options", "matches", "layers", "seeds", "swap", "tokens", "compile")))  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,11 @@ def tokens(heads: int, grid: tuple[int, ...], channels: int, seed: int = 0) -> T
     return torch.randn(2, heads, torch.Size(grid).numel(), channels, generator=generator)
 
 
+def valid_arguments() -> dict[str, Any]:
+    x = tokens(1, (5, 6), 4)
+    return {"query": x, "key": x, "value": x, "grid": (5, 6)}
+
+
 @pytest.mark.parametrize("grid", [(35,), (5, 7), (3, 4, 2)])
 @pytest.mark.parametrize("scale", [None, 0.7])
 def test_with_all_keys_it_is_scaled_dot_product_attention(grid: tuple[int, ...], scale: float | None) -> None:
@@ -63,14 +68,29 @@ def test_the_layer_splits_channels_into_heads() -> None:
     [
         ({"grid": (5, 5)}, r"query has 30 tokens, which do not fill a grid of \(5, 5\)"),
         ({"key_grid": (5, 5)}, r"key has 30 tokens, which do not fill a grid of \(5, 5\)"),
-        ({"scale": 0.0}, r"scale must be positive, got 0\.0"),
+        ({"scale": 0.0}, r"scale must be positive and finite, got 0\.0"),
+        ({"scale": float("inf")}, r"scale must be positive and finite, got inf"),
+        ({"value": tokens(3, (5, 6), 4)}, r"the same batch size and heads, got .*, \(2, 3, 30, 4\)"),
         ({"neighbors": 31}, "neighbors must not exceed the 30 keys"),
     ],
 )
 def test_wrong_arguments_are_named(arguments: dict[str, Any], message: str) -> None:
-    x = tokens(1, (5, 6), 4)
     with pytest.raises(ValueError, match=message):
-        token_attention(x, x, x, **{"grid": (5, 6)} | arguments)
+        token_attention(**valid_arguments() | arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"grid": 30}, r"the grid must be a sequence such as \(H, W\), got 30"),
+        ({"grid": (5.0, 6)}, r"a size of the grid must be an int, got 5\.0"),
+        ({"query": None}, "query must be a tensor"),
+        ({"return_matches": True}, "return_matches is not an argument of token_attention"),
+    ],
+)
+def test_arguments_of_a_wrong_type_are_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        token_attention(**valid_arguments() | arguments)
 
 
 def test_tokens_without_heads_are_refused_by_the_function_and_odd_heads_by_the_layer() -> None:

@@ -1,7 +1,7 @@
 """Patch attention for transformers: tokens of a known grid, several heads, scaled dot products."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from torch import Tensor
@@ -10,7 +10,9 @@ from psal import checks
 from psal.functional import patch_attention
 from psal.layers import AttentionLayer
 
-NEIGHBORS = 4
+SEARCH_ARGUMENTS = (
+    "iterations", "init", "key_mask", "query_mask", "padding_mode", "seed", "backend", "aggregate"
+)  # fmt: skip
 
 
 def token_attention(
@@ -20,7 +22,7 @@ def token_attention(
     grid: Sequence[int],
     key_grid: Sequence[int] | None = None,
     *,
-    neighbors: int = NEIGHBORS,
+    neighbors: int = 4,
     scale: float | None = None,
     patch_size: int | Sequence[int] = 1,
     **search: Any,
@@ -39,8 +41,8 @@ def token_attention(
         neighbors: keys per token.
         scale: factor of the dot products; None for 1 / √D.
         patch_size: odd side of the patches that are compared; 1 compares single tokens, as full attention does.
-        search: further arguments of :func:`psal.patch_attention`, such as ``iterations``, ``seed`` and ``key_mask``
-            ``(B · heads, 1, *key_grid)``.
+        search: ``iterations``, ``init``, ``key_mask``, ``query_mask``, ``padding_mode``, ``seed``, ``backend`` and
+            ``aggregate`` of :func:`psal.patch_attention`. Masks are ``(B · heads, 1, *grid)``.
 
     Returns:
         ``(B, heads, N, Dv)``
@@ -54,20 +56,19 @@ def token_attention(
     torch.Size([1, 2, 48, 16])
     """
     key_grid = grid if key_grid is None else key_grid
-    scale = query.shape[-1] ** -0.5 if scale is None else scale
-    if not scale > 0:
-        raise ValueError(f"scale must be positive, got {scale!r}")
+    maps = _to_map("query", query, grid), _to_map("key", key, key_grid), _to_map("value", value, key_grid)
+    if not query.shape[:2] == key.shape[:2] == value.shape[:2]:
+        shapes = ", ".join(str(tuple(x.shape)) for x in (query, key, value))
+        raise ValueError(f"query, key and value must have the same batch size and heads, got {shapes}")
+    if unknown := search.keys() - SEARCH_ARGUMENTS:
+        raise TypeError(f"{min(unknown)} is not an argument of token_attention: {', '.join(SEARCH_ARGUMENTS)} are")
+    scale = query.shape[3] ** -0.5 if scale is None else scale
+    if not 0 < scale < math.inf:
+        raise ValueError(f"scale must be positive and finite, got {scale!r}")
     out: Tensor = patch_attention(
-        _to_map("query", query, grid),
-        _to_map("key", key, key_grid),
-        _to_map("value", value, key_grid),
-        neighbors=neighbors,
-        similarity="dot",
-        temperature=1 / scale,
-        patch_size=patch_size,
-        **search,
+        *maps, neighbors=neighbors, similarity="dot", temperature=1 / scale, patch_size=patch_size, **search
     )  # [B · heads, Dv, *grid]
-    return out.flatten(2).mT.reshape(*query.shape[:3], -1)  # fmt: skip
+    return out.flatten(2).mT.reshape(*query.shape[:3], -1)
 
 
 def _to_map(name: str, tokens: Tensor, grid: Sequence[int]) -> Tensor:
@@ -75,9 +76,12 @@ def _to_map(name: str, tokens: Tensor, grid: Sequence[int]) -> Tensor:
     checks.check_tensor(name, tokens)
     if tokens.ndim != 4:
         raise ValueError(f"{name} must be (batch, heads, tokens, channels), got {tuple(tokens.shape)}")
-    if math.prod(grid) != tokens.shape[2]:
-        raise ValueError(f"{name} has {tokens.shape[2]} tokens, which do not fill a grid of {tuple(grid)}")
-    return tokens.flatten(0, 1).mT.reshape(-1, tokens.shape[3], *grid)
+    if not isinstance(grid, Iterable):
+        raise TypeError(f"the grid must be a sequence such as (H, W), got {grid!r}")
+    sizes = tuple(checks.check_count("a size of the grid", size, 1) for size in grid)
+    if math.prod(sizes) != tokens.shape[2]:
+        raise ValueError(f"{name} has {tokens.shape[2]} tokens, which do not fill a grid of {sizes}")
+    return tokens.flatten(0, 1).mT.reshape(-1, tokens.shape[3], *sizes)
 
 
 class TokenAttention(AttentionLayer):
