@@ -6,6 +6,8 @@ import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
 import psal
 
 SOURCE = Path(psal.__file__).parent
@@ -49,6 +51,14 @@ def test_importing_psal_loads_the_layer_and_nothing_above_it() -> None:
         "version",
     }
     assert not loaded & {"PIL", "scipy", "skimage", "typer", "lightning_fabric"}
+
+
+@pytest.mark.parametrize("library", ["diffusers", "transformers"])
+def test_an_adapter_without_its_library_says_what_to_install(library: str) -> None:
+    code = f"import sys; sys.modules['{library}'] = None; import psal.adapters.{library}"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stderr
+    message = f"ImportError: psal.adapters.{library} needs {library}: pip install -U {library} ("
+    assert said.splitlines()[-1].startswith(message)
 
 
 def test_editing_functions_are_listed_before_they_are_loaded() -> None:

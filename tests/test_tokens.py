@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from support.tolerances import assert_close
+from support.tolerances import assert_all_close, assert_close
 from torch import Tensor
 
 import psal
@@ -40,6 +40,30 @@ def test_with_few_keys_it_averages_over_the_best_of_them() -> None:
     assert agree.float().mean() > 0.95  # the search is not exhaustive
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_the_normalizer_joins_attention_to_further_keys(dtype: torch.dtype) -> None:
+    query, key, value = ((3 * tokens(2, (5, 8), 6, seed)).to(dtype) for seed in range(3))
+    parts = [
+        token_attention(query, key[:, :, part], value[:, :, part], (5, 8), (2, 10), neighbors=20, return_lse=True)
+        for part in (slice(0, 20), slice(20, 40))
+    ]
+    lse = torch.stack([normalizer for _, normalizer in parts])  # [2, B, heads, N]
+    assert lse.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    score = query.to(lse.dtype) @ key.to(lse.dtype).mT / 6**0.5
+    assert_close(lse.logsumexp(0), score.logsumexp(3))
+    joined = sum(weight.unsqueeze(3) * out for weight, (out, _) in zip(lse.softmax(0), parts, strict=True))
+    assert isinstance(joined, Tensor)
+    assert_close(joined.to(dtype), F.scaled_dot_product_attention(query, key, value))
+
+
+def test_the_normalizer_carries_gradients() -> None:
+    query, key = inputs = [tokens(2, (6, 5), 4, seed).double().requires_grad_() for seed in range(2)]
+    _, lse = token_attention(query, key, key, (6, 5), neighbors=30, return_lse=True)
+    found = torch.autograd.grad(lse.square().sum(), inputs)
+    expected = torch.autograd.grad((query @ key.mT / 2).logsumexp(3).square().sum(), inputs)
+    assert_all_close(found, expected, ("query", "key"))
+
+
 def test_gradients_reach_query_key_and_value() -> None:
     query, key, value = inputs = [tokens(1, (6, 5), 4, seed).double().requires_grad_() for seed in range(3)]
     out = token_attention(query, key, value, (6, 5), neighbors=30)
@@ -71,6 +95,7 @@ def test_the_layer_splits_channels_into_heads() -> None:
         ({"scale": 0.0}, r"scale must be positive and finite, got 0\.0"),
         ({"scale": float("inf")}, r"scale must be positive and finite, got inf"),
         ({"value": tokens(3, (5, 6), 4)}, r"the same batch size and heads, got .*, \(2, 3, 30, 4\)"),
+        ({"return_lse": True, "aggregate": True}, "return_lse works with aggregate=False alone"),
         ({"neighbors": 31}, "neighbors must not exceed the 30 keys"),
     ],
 )

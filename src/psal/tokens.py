@@ -2,8 +2,9 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, Literal, overload
 
+import torch
 from torch import Tensor
 
 from psal import checks
@@ -13,6 +14,22 @@ from psal.layers import AttentionLayer
 SEARCH_ARGUMENTS = (
     "iterations", "init", "key_mask", "query_mask", "padding_mode", "seed", "backend", "aggregate"
 )  # fmt: skip
+
+
+@overload
+def token_attention(
+    query: Tensor, key: Tensor, value: Tensor, grid: Sequence[int], key_grid: Sequence[int] | None = ..., *,
+    neighbors: int = ..., scale: float | None = ..., patch_size: int | Sequence[int] = ...,
+    return_lse: Literal[False] = ..., **search: Any,
+) -> Tensor: ...  # fmt: skip
+
+
+@overload
+def token_attention(
+    query: Tensor, key: Tensor, value: Tensor, grid: Sequence[int], key_grid: Sequence[int] | None = ..., *,
+    neighbors: int = ..., scale: float | None = ..., patch_size: int | Sequence[int] = ...,
+    return_lse: Literal[True], **search: Any,
+) -> tuple[Tensor, Tensor]: ...  # fmt: skip
 
 
 def token_attention(
@@ -25,8 +42,9 @@ def token_attention(
     neighbors: int = 4,
     scale: float | None = None,
     patch_size: int | Sequence[int] = 1,
+    return_lse: bool = False,
     **search: Any,
-) -> Tensor:
+) -> Tensor | tuple[Tensor, Tensor]:
     """Compute softmax(scale · q·k) v over each token's best keys, in place of scaled dot-product attention.
 
     Arguments and result have the layout of :func:`torch.nn.functional.scaled_dot_product_attention`. The tokens are the
@@ -41,16 +59,17 @@ def token_attention(
         neighbors: keys per token.
         scale: factor of the dot products; None for 1 / √D.
         patch_size: odd side of the patches that are compared; 1 compares single tokens, as full attention does.
+        return_lse: also return log Σ exp(scale · q·k) over each token's keys, with which the result can be joined with
+            attention to further keys. Not with ``aggregate``.
         search: ``iterations``, ``init``, ``key_mask``, ``query_mask``, ``padding_mode``, ``seed``, ``backend`` and
             ``aggregate`` of :func:`psal.patch_attention`. Masks are ``(B · heads, 1, *grid)``.
 
     Returns:
-        ``(B, heads, N, Dv)``
+        ``(B, heads, N, Dv)``; with ``return_lse``, a pair of that and ``(B, heads, N)`` in float32 or float64.
 
     Raises:
         ValueError, TypeError: if an argument is not as described.
 
-    >>> import torch
     >>> q, k, v = torch.rand(3, 1, 2, 6 * 8, 16)
     >>> token_attention(q, k, v, (6, 8)).shape
     torch.Size([1, 2, 48, 16])
@@ -65,10 +84,24 @@ def token_attention(
     scale = query.shape[3] ** -0.5 if scale is None else scale
     if not 0 < scale < math.inf:
         raise ValueError(f"scale must be positive and finite, got {scale!r}")
-    out: Tensor = patch_attention(
-        *maps, neighbors=neighbors, similarity="dot", temperature=1 / scale, patch_size=patch_size, **search
-    )  # [B · heads, Dv, *grid]
-    return out.flatten(2).mT.reshape(*query.shape[:3], -1)
+    if return_lse and search.get("aggregate"):
+        raise ValueError("return_lse works with aggregate=False alone: aggregation joins the keys of several tokens")
+    if return_lse:  # half types would round the returned scores; the search itself is in float32 anyway
+        working = torch.float64 if torch.float64 in (query.dtype, key.dtype) else torch.float32
+        maps = maps[0].to(working), maps[1].to(working), maps[2]
+    out, matches = patch_attention(
+        *maps,
+        neighbors=neighbors,
+        similarity="dot",
+        temperature=1 / scale,
+        patch_size=patch_size,
+        return_matches=True,
+        **search,
+    )  # [B · heads, Dv, *grid], scores [B · heads, k, *grid]
+    attended: Tensor = out.flatten(2).mT.reshape(*query.shape[:3], -1)
+    if not return_lse:
+        return attended
+    return attended, (matches.score * scale).logsumexp(1).reshape(query.shape[:3])
 
 
 def _to_map(name: str, tokens: Tensor, grid: Sequence[int]) -> Tensor:
@@ -108,8 +141,8 @@ class TokenAttention(AttentionLayer):
     def forward(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
         """Attend: query ``(B, N, C)``, key ``(B, M, C)``, value ``(B, M, Cv)`` to ``(B, N, Cv)``."""
         query, key, value = self._split("query", query), self._split("key", key), self._split("value", value)
-        out = token_attention(query, key, value, self.grid, self.key_grid, **self.options)  # [B, heads, N, Cv / heads]
-        return out.transpose(1, 2).flatten(2)
+        out: Tensor = token_attention(query, key, value, self.grid, self.key_grid, **self.options)
+        return out.transpose(1, 2).flatten(2)  # [B, heads, N, Cv / heads] to [B, N, Cv]
 
     def _split(self, name: str, x: Tensor) -> Tensor:
         """From ``(B, N, C)`` to ``(B, heads, N, C / heads)``."""

@@ -39,7 +39,7 @@ def test_no_page_loads_anything_from_other_servers(site: Path) -> None:
         assert loaded == [], page
 
 
-@pytest.mark.parametrize("page", ["layer", "editing", "models"])
+@pytest.mark.parametrize("page", ["layer", "editing", "models", "adapters"])
 def test_docstrings_leave_no_markup_behind(site: Path, page: str) -> None:
     text = (site / "api" / f"{page}.html").read_text()
     for leftover in (":func:", ":class:", ":mod:", "<p>&gt;&gt;&gt;"):
