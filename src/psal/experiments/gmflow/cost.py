@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from psal.data.davis import load_resized
 from psal.experiments.gmflow.attentions import build, label
 from psal.experiments.gmflow.network import FlowNetwork
+from psal.experiments.gmflow.tables import Size
 from psal.measure.memory import PeakResident, return_freed_memory
 from psal.measure.process import run_in_fresh_process
 from psal.measure.timing import seconds_of, time_repeatedly
@@ -59,6 +60,30 @@ def measure(setting: CostSetting) -> dict[str, Any]:
             label=f"{label(setting.attention)} at {setting.height} × {setting.width}",
         )  # fmt: skip
     return cost
+
+
+def extrapolate(cost: dict[str, Any], attention: str, base: Size, size: Size) -> dict[str, Any]:
+    """Compute the expected cost at a size from that at a smaller one.
+
+    Layers that compare all pairs take quadratic time, and the materialized one quadratic memory. All else is linear.
+
+    Args:
+        cost: result of :func:`measure` at the size ``base``.
+        attention: the layer's name.
+        base, size: heights and widths.
+
+    Returns:
+        The keys of :func:`measure` that grow, and ``computed_from``, the smaller size.
+    """
+    pixels = size[0] * size[1] / (base[0] * base[1])
+    time_growth = pixels if attention.startswith("psal") else pixels**2
+    memory_growth = pixels**2 if attention == "full-materialized" else pixels
+    expected: dict[str, Any] = {"computed_from": list(base)}
+    for whole, growth in (("seconds", time_growth), ("peak", memory_growth)):
+        layers = f"attention_{whole}"
+        expected[layers] = cost[layers] * growth
+        expected[whole] = (cost[whole] - cost[layers]) * pixels + expected[layers]
+    return expected
 
 
 def _time(setting: dict[str, Any]) -> dict[str, Any]:

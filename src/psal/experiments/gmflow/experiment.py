@@ -10,7 +10,7 @@ from psal.data import davis
 from psal.experiments.experiment import Progress
 from psal.experiments.gmflow import wheel
 from psal.experiments.gmflow.attentions import build, label
-from psal.experiments.gmflow.cost import CostSetting, measure
+from psal.experiments.gmflow.cost import CostSetting, extrapolate, measure
 from psal.experiments.gmflow.flow import end_point_distance, psnr, warp
 from psal.experiments.gmflow.network import PLACES, FlowNetwork, splits
 from psal.experiments.gmflow.tables import Size, cost_name, is_computed, quality_name, shown_size
@@ -120,9 +120,13 @@ class SwapExperiment:
         return [(size, attention) for size in SIZES for attention in COST_ATTENTIONS if "cost" in self.parts]
 
     def _cost(self, size: Size, attention: str, record: Record) -> Cell:
-        computed = _extrapolated(size, attention, record)
-        if computed and computed["peak"] > self.max_gb * 1e9:
-            return computed
+        names = {each: cost_name(each, attention) for each in SIZES if each < size}
+        measured = [each for each, name in names.items() if not is_computed(record.cells[name])]
+        if measured:
+            base = max(measured)
+            expected = extrapolate(record.cells[names[base]], attention, base, size)
+            if expected["peak"] > self.max_gb * 1e9:
+                return expected
         pair = self._pairs(SIZE_DISTANCE)[0]
         files = str(pair.frame), str(pair.reference)
         return measure(CostSetting(str(self.wheel), files, *size, attention, self.threads))
@@ -172,24 +176,3 @@ def compare(network: FlowNetwork, comparison: Comparison) -> Cell:
             }
     numbers = [comparison.pair.number, int(comparison.pair.reference.stem)]
     return {"frames": numbers, "psnr": psnr(warp(other, reference), frame), "rows": rows}
-
-
-def _extrapolated(size: Size, attention: str, record: Record) -> Cell | None:
-    """Expected cost by the largest smaller size that was measured; None if there is none.
-
-    The rest of the network grows linearly. Layers that compare all pairs take quadratic time, and the materialized one
-    quadratic memory.
-    """
-    smaller = [each for each in SIZES if each < size and not is_computed(record.cells[cost_name(each, attention)])]
-    if not smaller:
-        return None
-    base = max(smaller)
-    cell, pixels = record.cells[cost_name(base, attention)], size[0] * size[1] / (base[0] * base[1])
-    time_growth = pixels if attention.startswith("psal") else pixels**2
-    memory_growth = pixels**2 if attention == "full-materialized" else pixels
-    expected: Cell = {"computed_from": list(base)}
-    for whole, growth in (("seconds", time_growth), ("peak", memory_growth)):
-        layers = f"attention_{whole}"
-        expected[layers] = cell[layers] * growth
-        expected[whole] = (cell[whole] - cell[layers]) * pixels + expected[layers]
-    return expected
