@@ -13,7 +13,7 @@ from psal.experiments.gmflow.attentions import build, label
 from psal.experiments.gmflow.cost import CostSetting, extrapolate, measure
 from psal.experiments.gmflow.flow import end_point_distance, psnr, warp
 from psal.experiments.gmflow.network import PLACES, FlowNetwork, splits
-from psal.experiments.gmflow.tables import Size, cost_name, is_computed, quality_name, shown_size
+from psal.experiments.gmflow.tables import Size, cost_name, is_computed, quality_cells, quality_name, shown_size
 from psal.measure.record import Cell, Record
 
 SIZES: dict[Size, int] = {  # height and width (the last two are 1080p and 4K), and the number of sequences
@@ -26,6 +26,7 @@ SIZE_ATTENTIONS = ("exact4", "psal4")  # compared at the larger sizes, in both p
 COST_ATTENTIONS = ("full-materialized", "full-chunked", *SIZE_ATTENTIONS)
 PARTS = ("quality", "sizes", "cost")
 LARGE_CHANGE = 1.0  # pixels
+COST_LABEL = {"label": "time and memory"}
 
 
 class Comparison(NamedTuple):
@@ -126,19 +127,21 @@ class SwapExperiment:
             base = max(measured)
             expected = extrapolate(record.cells[names[base]], attention, base, size)
             if expected["peak"] > self.max_gb * 1e9:
-                return expected
+                return COST_LABEL | expected
         pair = self._pairs(SIZE_DISTANCE)[0]
         files = str(pair.frame), str(pair.reference)
-        return measure(CostSetting(str(self.wheel), files, *size, attention, self.threads))
+        return COST_LABEL | measure(CostSetting(str(self.wheel), files, *size, attention, self.threads))
 
     def draw(self, record: Record, folder: Path) -> list[str]:
         """Draw flow fields side by side, and plot memory and time against the size; as far as they were measured."""
         from psal.experiments.gmflow import pictures
 
         warnings = []
-        pairs = {pair.sequence: pair for pair in self._pairs(SIZE_DISTANCE)}
-        if all(quality_name(next(iter(SIZES)), SIZE_DISTANCE, name) in record.cells for name in pairs):
-            pictures.draw_flows(FlowNetwork(self.wheel), record, pairs, folder / f"{self.name}_flows.png")
+        if quality_cells(record, next(iter(SIZES)), SIZE_DISTANCE):
+            pairs = {pair.sequence: pair for pair in self._pairs(SIZE_DISTANCE)}
+            pictures.draw_flows(
+                FlowNetwork(self.wheel, remember=True), record, pairs, folder / f"{self.name}_flows.png"
+            )
         else:
             warnings.append(f"{self.name}_flows.png is not drawn: run --part quality first")
         if all(cost_name(size, attention) in record.cells for size in SIZES for attention in COST_ATTENTIONS):
@@ -157,8 +160,9 @@ def compare(network: FlowNetwork, comparison: Comparison) -> Cell:
     """Compare the flow of each attention layer in each place with that of full attention.
 
     Returns:
-        ``psnr``: of the frame warped by full attention's flow; ``rows``: by layer and place, ``change`` (mean distance
-        of the end points in pixels), ``large`` (share of pixels that moved by more than one) and ``psnr``.
+        ``frames``: their numbers; ``psnr``: of the frame warped by full attention's flow; ``rows``: by layer and place,
+        ``change`` (mean distance of the end points in pixels), ``large`` (share of pixels that moved by more than one)
+        and ``psnr``.
     """
     files = comparison.pair.frame, comparison.pair.reference
     frame, other = (davis.load_resized(file, *comparison.size)[None] for file in files)
@@ -174,5 +178,9 @@ def compare(network: FlowNetwork, comparison: Comparison) -> Cell:
                 "large": (change > LARGE_CHANGE).float().mean().item(),
                 "psnr": psnr(warp(other, flow), frame),
             }
-    numbers = [comparison.pair.number, int(comparison.pair.reference.stem)]
-    return {"frames": numbers, "psnr": psnr(warp(other, reference), frame), "rows": rows}
+    return {
+        "label": f"quality at {shown_size(comparison.size)}",
+        "frames": [comparison.pair.number, int(comparison.pair.reference.stem)],
+        "psnr": psnr(warp(other, reference), frame),
+        "rows": rows,
+    }

@@ -51,8 +51,9 @@ def sizes_of(record: Record) -> list[Size]:
 
 
 def tables(record: Record) -> list[Table]:
-    """Change of the flow, error of the warped frame, both by sequence and by size, and cost; those with cells."""
-    distances = [each for each in record.settings["distances"] if quality_cells(record, sizes_of(record)[0], each)]
+    """Change of the flow and error of the warped frame by layer, sequence and size, and cost; as far as measured."""
+    size = sizes_of(record)[0]
+    distances = [each for each in record.settings["distances"] if quality_cells(record, size, each)]
     found = []
     if distances:
         found += [
@@ -84,8 +85,15 @@ def _by_row(title: str, record: Record, distances: list[int], value: Callable[[A
                 values = [value(cell["rows"][f"{attention} {place}"], cell["psnr"]) for cell in cells]
                 row.append(form.format(statistics.fmean(values)))
         rows.append(row)
-    head = ["attention", *(f"{place}, {distance} apart" for place in places for distance in distances)]
+    counts = {distance: _count(record, size, distance) for distance in distances}
+    head = ["attention", *(f"{place}, {each} apart{counts[each]}" for place in places for each in distances)]
     return Table(f"{title}, at {shown_size(size)}", head, rows)
+
+
+def _count(record: Record, size: Size, distance: int) -> str:
+    """Say how many pairs were measured, if some are missing."""
+    measured, all_pairs = quality_cells(record, size, distance), record.settings["sequences"][str(distance)]
+    return f" ({len(measured)} of {len(all_pairs)} pairs)" if len(measured) < len(all_pairs) else ""
 
 
 def _by_sequence(record: Record, distances: list[int]) -> Table:
@@ -96,12 +104,12 @@ def _by_sequence(record: Record, distances: list[int]) -> Table:
         row = [sequence]
         for distance in distances:
             cell = quality_cells(record, size, distance).get(sequence)
-            if cell:
-                exact, found = cell["rows"][EXACT], cell["rows"][PSAL]
-                psnr = [f"{each['psnr']:.1f}" for each in (cell, exact, found)]
-                row += [f"{exact['change']:.3f} / {found['change']:.3f}", " / ".join(psnr)]
-            else:
+            if cell is None:
                 row += ["", ""]
+                continue
+            exact, found = cell["rows"][EXACT], cell["rows"][PSAL]
+            psnr = [f"{each['psnr']:.1f}" for each in (cell, exact, found)]
+            row += [f"{exact['change']:.3f} / {found['change']:.3f}", " / ".join(psnr)]
         rows.append(row)
     head = ["sequence"]
     for distance in distances:
