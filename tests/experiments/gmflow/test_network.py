@@ -1,9 +1,5 @@
-"""Matching and propagation with other attention, against their formulas; and the published network, if it is there.
+"""Matching and propagation with other attention, against their formulas; and the published network, if it is there."""
 
-The slow tests need the wheel: PSAL_GMFLOW_WHEEL is its path.
-"""
-
-import os
 from pathlib import Path
 
 import pytest
@@ -95,15 +91,6 @@ def test_equal_inputs_are_computed_once() -> None:
     assert len(calls) == 2
     assert_close(remembered(small + 1), 2 * small + 2)
     assert len(calls) == 3
-
-
-@pytest.fixture(scope="module")
-def published() -> Path:
-    """The wheel with the published network."""
-    path = os.environ.get("PSAL_GMFLOW_WHEEL")
-    if path is None:
-        pytest.skip(f"PSAL_GMFLOW_WHEEL is not set: {wheel.DOWNLOAD}")
-    return Path(path)
 
 
 @pytest.fixture(scope="module")
