@@ -76,7 +76,7 @@ class SwapExperiment:
     def settings(self) -> dict[str, Any]:
         return {
             "network": wheel.DISTRIBUTION, "sha256": wheel.SHA256, "sizes": list(SIZES),
-            "splits": [splits(height) for height, _ in SIZES], "distances": sorted(DISTANCES),
+            "splits": [splits(*size) for size in SIZES], "distances": sorted(DISTANCES),
             "sequences": {distance: [pair.sequence for pair in self._pairs(distance)] for distance in DISTANCES},
             "attentions": ATTENTIONS, "cost_attentions": COST_ATTENTIONS,
         }  # fmt: skip
