@@ -15,7 +15,15 @@ from psal.experiments.gmflow import wheel
 from psal.experiments.gmflow.attentions import build, label
 from psal.experiments.gmflow.cost import CostSetting, measure
 from psal.experiments.gmflow.experiment import SIZES
-from psal.experiments.gmflow.network import MATCHING, PROPAGATION, FlowNetwork, Propagation, Remembered, match, splits
+from psal.experiments.gmflow.network import (
+    MATCHING,
+    PROPAGATION,
+    FlowNetwork,
+    Propagation,
+    Remembered,
+    check_size,
+    match,
+)
 
 HEIGHT, WIDTH, CHANNELS = 5, 7, 6
 ALL = HEIGHT * WIDTH
@@ -78,16 +86,11 @@ def test_labels_say_which_keys_are_used() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("size", list(SIZES))
-def test_windows_keep_their_size_in_large_frames(size: tuple[int, int]) -> None:
-    coarse, fine = splits(*size)
-    assert size[0] / 8 / coarse <= 34  # rows of a window
-    assert size[0] / 4 / fine <= 17
-
-
 def test_frames_that_do_not_split_into_windows_are_refused() -> None:
-    with pytest.raises(ValueError, match="height and width must be multiples of 64, got 1088 and 1936"):
-        splits(1088, 1936)
+    for size in SIZES:
+        check_size(*size)
+    with pytest.raises(ValueError, match="height and width must be multiples of 32, got 1080 and 1920"):
+        check_size(1080, 1920)
 
 
 def test_equal_inputs_are_computed_once() -> None:

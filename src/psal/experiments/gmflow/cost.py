@@ -65,7 +65,8 @@ def measure(setting: CostSetting) -> dict[str, Any]:
 def extrapolate(cost: dict[str, Any], attention: str, base: Size, size: Size) -> dict[str, Any]:
     """Compute the expected cost at a size from that at a smaller one.
 
-    Layers that compare all pairs take quadratic time, and the materialized one quadratic memory. All else is linear.
+    Layers that compare all pairs take quadratic time, and the materialized one quadratic memory. Other memory grows
+    linearly. The time of the whole network is left out: that of its windows grows faster than linearly.
 
     Args:
         cost: result of :func:`measure` at the size ``base``.
@@ -79,10 +80,9 @@ def extrapolate(cost: dict[str, Any], attention: str, base: Size, size: Size) ->
     time_growth = pixels if attention.startswith("psal") else pixels**2
     memory_growth = pixels**2 if attention == "full-materialized" else pixels
     expected: dict[str, Any] = {"computed_from": list(base)}
-    for whole, growth in (("seconds", time_growth), ("peak", memory_growth)):
-        layers = f"attention_{whole}"
-        expected[layers] = cost[layers] * growth
-        expected[whole] = (cost[whole] - cost[layers]) * pixels + expected[layers]
+    expected["attention_seconds"] = cost["attention_seconds"] * time_growth
+    expected["attention_peak"] = cost["attention_peak"] * memory_growth
+    expected["peak"] = (cost["peak"] - cost["attention_peak"]) * pixels + expected["attention_peak"]
     return expected
 
 

@@ -12,7 +12,7 @@ from psal.experiments.gmflow import wheel
 from psal.experiments.gmflow.attentions import build, label
 from psal.experiments.gmflow.cost import CostSetting, extrapolate, measure
 from psal.experiments.gmflow.flow import end_point_distance, psnr, warp
-from psal.experiments.gmflow.network import PLACES, FlowNetwork, splits
+from psal.experiments.gmflow.network import PLACES, FlowNetwork
 from psal.experiments.gmflow.tables import Size, cost_name, is_computed, quality_cells, quality_name, shown_size
 from psal.measure.record import Cell, Record
 
@@ -76,7 +76,7 @@ class SwapExperiment:
     def settings(self) -> dict[str, Any]:
         return {
             "network": wheel.DISTRIBUTION, "sha256": wheel.SHA256, "sizes": list(SIZES),
-            "splits": [splits(*size) for size in SIZES], "distances": sorted(DISTANCES),
+            "distances": sorted(DISTANCES),
             "sequences": {distance: [pair.sequence for pair in self._pairs(distance)] for distance in DISTANCES},
             "attentions": ATTENTIONS, "cost_attentions": COST_ATTENTIONS,
         }  # fmt: skip

@@ -17,9 +17,7 @@ REFERENCE = "full-chunked"  # full attention, the network as it was trained
 MATCHING, PROPAGATION = "matching", "network.feature_flow_attn.attention"  # names of the layers in FlowNetwork
 PLACES = {"matching": (MATCHING,), "propagation": (PROPAGATION,), "both": (MATCHING, PROPAGATION)}
 
-FINE_STRIDE = 4  # pixels of a frame per pixel of the finer maps
-SPLITS = (2, 8)  # windows along each axis at 1/8 and 1/4 of the resolution
-MAX_HEIGHT = 544  # pixels; taller frames are split into more windows, which keep their size
+SIZE_UNIT = 32  # pixels: 8 × 8 windows at 1/4 of the resolution
 
 
 def match(attention: Callable[..., Tensor], feature0: Tensor, feature1: Tensor) -> Tensor:
@@ -128,17 +126,18 @@ class FlowNetwork(nn.Module):
         """Compute the flow from one frame to another.
 
         Args:
-            frame, other: ``(B, 3, H, W)`` in 0..1; H and W are multiples of 32, or more for large frames.
+            frame, other: ``(B, 3, H, W)`` in 0..1; H and W are multiples of 32.
 
         Returns:
             ``(B, 2, H, W)``: x and y, in pixels. ``frame[..., y, x]`` is ``other[..., y + flow_y, x + flow_x]``.
 
         Raises:
-            ValueError: if H or W is not such a multiple; see :func:`splits`.
+            ValueError: if they are not.
         """
+        check_size(*frame.shape[2:])
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "torch.meshgrid")  # the network's code calls it in the old way
-            flow: Tensor = self.network(frame, other, attn_splits_list=list(splits(*frame.shape[2:])))
+            flow: Tensor = self.network(frame, other)
         return flow
 
     def swap(self, place: str, attention: nn.Module) -> None:
@@ -152,17 +151,11 @@ class FlowNetwork(nn.Module):
             yield
 
 
-def splits(height: int, width: int) -> tuple[int, int]:
-    """Return the number of windows along each axis of the network's two scales, for frames of a size in pixels.
+def check_size(height: int, width: int) -> None:
+    """Check that frames of a size can be split into the network's windows.
 
     Raises:
-        ValueError: if the frames cannot be split into windows of equal size.
-
-    >>> splits(512, 896), splits(2176, 3840)
-    ((2, 8), (8, 32))
+        ValueError: if not.
     """
-    more = 2 ** ((height - 1) // MAX_HEIGHT).bit_length()
-    unit = FINE_STRIDE * SPLITS[1] * more
-    if height % unit or width % unit:
-        raise ValueError(f"height and width must be multiples of {unit}, got {height} and {width}")
-    return SPLITS[0] * more, SPLITS[1] * more
+    if height % SIZE_UNIT or width % SIZE_UNIT:
+        raise ValueError(f"height and width must be multiples of {SIZE_UNIT}, got {height} and {width}")

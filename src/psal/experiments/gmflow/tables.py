@@ -139,7 +139,8 @@ def _cost(title: str, record: Record, key: str, unit: float) -> Table:
         cell = record.cells.get(cost_name(size, attention))
         if cell is None:
             return ""
-        text = f"{number(cell[f'attention_{key}'] / unit)} ({number(cell[key] / unit)})"
+        network = number(cell[key] / unit) if key in cell else "–"
+        text = f"{number(cell[f'attention_{key}'] / unit)} ({network})"
         return f"≈ {text}" if is_computed(cell) else text
 
     sizes = sizes_of(record)
