@@ -14,7 +14,7 @@ from mkdocs.exceptions import PluginError
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 COLORIZATION = [f"colorization_{name}" for name in ("neighbors", "similarity", "cost", "swap")]
-TABLES = ["layer", "layer_times", "editing", "app", "memory", "reconstruction", *COLORIZATION]
+TABLES = ["layer", "layer_times", "editing", "app", "memory", "reconstruction", "gmflow", *COLORIZATION]
 
 
 @pytest.fixture(scope="module")

@@ -55,7 +55,7 @@ def test_the_origin_names_date_command_machine_and_versions() -> None:
 
 def test_cells_from_another_machine_are_named() -> None:
     other = {"label": "upscale", "metadata": METADATA | {"cpu": "another"}}
-    main, second = origins(record_of(a={}, b={}, c=other))
+    main, second = origins(record_of(a={}, b={}, c={}, d=other, e=other))
     assert main.startswith("Measured")
     assert second.startswith("upscale: measured on 2026-01-02 by `psal bench` on another")
 

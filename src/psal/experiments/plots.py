@@ -17,7 +17,7 @@ from matplotlib import patches, pyplot
 
 FAMILIES = {  # color-blind safe (Okabe and Ito)
     "full": "#000000", "local": "#E69F00", "linear": "#CC79A7", "performer": "#56B4E9", "reformer": "#009E73",
-    "psal": "#D55E00",
+    "psal": "#D55E00", "exact": "#0072B2",
 }  # fmt: skip
 MARKERS = {"-materialized": "s", "-chunked": "P", "-dot": "D", "1": "s", "3": "^", "7": "<", "-aggregate": "v"}
 STRIP_ZOOM = 4
@@ -102,6 +102,32 @@ def save_strip(images: Mapping[str, Tensor], path: Path) -> None:
         axes[1, column].imshow(picture.crop((left, top, left + side, top + side)), interpolation="nearest")
         for axis in axes[:, column]:
             axis.set_axis_off()
+    save(canvas, path)
+
+
+def save_grid(rows: Mapping[str, Mapping[str, Tensor]], path: Path) -> None:
+    """Draw a grid of images; its rows and columns have titles.
+
+    Args:
+        rows: by title, the images by the title of their column: ``(1, 3, H, W)`` in 0..1, all of one size.
+        path: the PNG to write.
+    """
+    columns = list(next(iter(rows.values())))
+    canvas, axes = pyplot.subplots(
+        len(rows),
+        len(columns),
+        figsize=(2.6 * len(columns), 1.6 * len(rows) + 0.3),
+        layout="constrained",
+        squeeze=False,
+    )
+    for line, (title, images) in zip(axes, rows.items(), strict=True):
+        line[0].set_ylabel(title, fontsize=9)
+        for axis, image in zip(line, images.values(), strict=True):
+            axis.imshow(_picture(image))
+            axis.set(xticks=[], yticks=[])
+            axis.spines[:].set_visible(False)
+    for axis, title in zip(axes[0], columns, strict=True):
+        axis.set_title(title, fontsize=9)
     save(canvas, path)
 
 

