@@ -11,6 +11,7 @@ from PIL import Image
 from torch import Tensor
 
 from psal.errors import UsageError
+from psal.seeds import seed_of_example
 
 FRAMES = Path("JPEGImages", "480p")
 LISTS = Path("ImageSets", "2016")
@@ -155,7 +156,7 @@ class TrainingPairs:
 
     def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
         """Load example ``number``: a frame and another one of its sequence, each ``(3, size, size)`` in 0..1."""
-        generator = torch.Generator().manual_seed(self._seed * 2**32 + number)
+        generator = torch.Generator().manual_seed(seed_of_example(self._seed, number))
 
         def below(count: int) -> int:
             return int(torch.randint(count, (), generator=generator))

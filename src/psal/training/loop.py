@@ -16,6 +16,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from psal.errors import UsageError
 from psal.io.atomic import check_folder_is_writable, write_atomically
+from psal.seeds import seed_of_example
 from psal.training import checkpoint
 from psal.training.log import Log
 from psal.training.processes import check_agreement, mean_over_processes, merge_lines, processes
@@ -170,7 +171,7 @@ def _step(fabric: Fabric, task: Task, model: nn.Module, optimizer: Any, settings
     optimizer.zero_grad()
     total = 0.0
     for number in numbers:
-        torch.manual_seed(settings.seed * 2**32 + number)
+        torch.manual_seed(seed_of_example(settings.seed, number))
         example = [x.to(fabric.device) for x in task.example(number)]
         with fabric.no_backward_sync(model, enabled=number != numbers[-1]):  # type: ignore[arg-type]
             loss = task.loss(model, example)
