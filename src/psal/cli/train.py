@@ -1,5 +1,6 @@
 """The commands ``psal train …`` and ``psal eval …``."""
 
+import time
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,6 +13,8 @@ evaluate = typer.Typer(no_args_is_help=True, help="Measure a trained network.")
 train = typer.Typer(
     no_args_is_help=True, help="Train a network through an attention layer. The same command resumes a run."
 )
+
+TIMED_STEPS = 10  # whose time is the estimate's; the first one, which warms up, is left out
 
 Data = Annotated[Path, typer.Option(help="folder of the DAVIS data set", show_default=False)]
 
@@ -52,10 +55,14 @@ def train_colorize(
         )  # fmt: skip
         task = ColorizeTask(data, attention, size, seed)
         with progress_bar(iterations, shown=is_first_process()) as (bar, bar_task):
-            outcome = run(
-                task, settings, out,
-                lambda step, loss: bar.update(bar_task, completed=step, description=f"{attention}, loss {loss:.5f}"),
-            )  # fmt: skip
+            estimate = TimeEstimate(iterations)
+
+            def report(step: int, loss: float) -> None:
+                bar.update(bar_task, completed=step, description=f"{attention}, loss {loss:.5f}")
+                if (line := estimate.after_step(step)) and is_first_process():
+                    say(line, bar)
+
+            outcome = run(task, settings, out, report)
         if not is_first_process():
             return
         for line in outcome.complaints:
@@ -77,9 +84,12 @@ def evaluate_colorize(
     size: Annotated[
         int | None, typer.Option(min=16, help="side of the pictures; as in training by default", show_default=False)
     ] = None,
+    split: Annotated[
+        Literal["val", "holdout"], typer.Option(help="sequences; holdout: the last two of DAVIS's train split")
+    ] = "val",
     threads: Threads = None,
 ) -> None:
-    """Print the error of a colorization network on the val split, by the distance to the reference frame."""
+    """Print the error of a colorization network on unseen sequences, by the distance to the reference frame."""
     with errors_as_messages("train"):
         import statistics
 
@@ -89,7 +99,7 @@ def evaluate_colorize(
         from psal.models.colorizer import CHANNELS
         from psal.models.weights import PATCH_SIZE, load_colorizer
         from psal.swap import swap_attention_
-        from psal.training.colorize import errors_on_val
+        from psal.training.colorize import errors_on_split
         from psal.training.loop import WEIGHTS
 
         if threads is not None:
@@ -97,7 +107,38 @@ def evaluate_colorize(
         network, settings = load_colorizer(run / WEIGHTS if run.is_dir() else run)
         if attention is not None:
             swap_attention_(network, build_attention(attention, channels=CHANNELS, patch_size=PATCH_SIZE))
-        errors = errors_on_val(network, data, size or int(settings["size"]))
+        errors = errors_on_split(network, data, split, size or int(settings["size"]))
         for distance, found in errors.items():
             say(f"±{distance:<3} {statistics.fmean(found):.5f}")
         say(f"mean {statistics.fmean(x for found in errors.values() for x in found):.5f}")
+
+
+class TimeEstimate:
+    """How long a run will take, from the time of its first steps."""
+
+    def __init__(self, iterations: int) -> None:
+        self._iterations = iterations
+        self._first: tuple[int, float] | None = None  # step and time
+
+    def after_step(self, step: int) -> str | None:
+        """Return a line with the estimate once, as soon as there is one, if the run takes a minute or more."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = step, now
+        if step != self._first[0] + TIMED_STEPS:
+            return None
+        seconds = (now - self._first[1]) / TIMED_STEPS
+        left = seconds * (self._iterations - step)
+        return f"{duration(left)} for {self._iterations - step} more steps at {seconds:.2g} s" if left >= 60 else None
+
+
+def duration(seconds: float) -> str:
+    """Return a time in its natural unit, rounded.
+
+    >>> duration(400), duration(30_000), duration(500_000)
+    ('about 7 minutes', 'about 8 hours', 'about 6 days')
+    """
+    for unit, length in (("days", 86_400), ("hours", 3600)):
+        if seconds >= 2 * length:
+            return f"about {seconds / length:.0f} {unit}"
+    return f"about {max(seconds / 60, 1):.0f} minutes"

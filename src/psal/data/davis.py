@@ -17,6 +17,7 @@ FRAMES = Path("JPEGImages", "480p")
 LISTS = Path("ImageSets", "2016")
 LAYOUT = f"{FRAMES}/<sequence>/00000.jpg … and {LISTS}/train.txt and val.txt"
 SPLITS = ("train", "val")
+MAX_HELD_OUT = 2  # sequences at the end of the train list that no network is trained on
 MAX_DRAWS = 1000  # of random pairs, until one can be read
 
 
@@ -34,11 +35,20 @@ class Pair(NamedTuple):
 
 
 def sequences(root: Path, split: str) -> list[str]:
-    """Return the names of the sequences of a split, "train" or "val".
+    """Return the names of the sequences of a split.
+
+    Args:
+        root: folder of the DAVIS data set.
+        split: "train" or "val", as DAVIS has them, or a part of its train split: "training" or "holdout", the last two
+            sequences (fewer, where none would be left to train on).
 
     Raises:
         MissingDataError: if the split's list is missing.
     """
+    if split in ("training", "holdout"):
+        train = sequences(root, "train")
+        count = max(len(train) - MAX_HELD_OUT, min(len(train), 1))
+        return train[:count] if split == "training" else train[count:]
     path = root / LISTS / f"{split}.txt"
     if not path.is_file():
         hint = f", as {root / 'DAVIS'} seems to be" if (root / "DAVIS" / LISTS).is_dir() else ""
@@ -131,8 +141,8 @@ class TrainingPairs:
 
     Args:
         root: folder of the DAVIS data set.
-        split: "train" or "val".
-        size: side of the square images, in pixels.
+        split: a split of :func:`sequences`.
+        size: side of the square images, in pixels, to which frames are squeezed.
         seed: seed of the draws; example i depends on it and i alone.
 
     Attributes:
@@ -177,7 +187,7 @@ class TrainingPairs:
             return None
         if path not in self._loaded:
             try:
-                self._loaded[path] = (load_square(path, self._size) * 255).round().byte()
+                self._loaded[path] = (load_resized(path, self._size, self._size) * 255).round().byte()
             except MissingDataError as error:
                 self.broken[path] = str(error)
                 return None

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from psal.data import davis
-from psal.experiments.colorization_tables import COMPARISONS, Comparison, Network, cell_name, losses, seeds_of
+from psal.experiments.colorization_tables import COMPARISONS, SPLITS, Comparison, Network, cell_name, losses, seeds_of
 from psal.experiments.experiment import Progress
 from psal.experiments.layer_cost import LayerSetting, gigaflops, measure
 from psal.measure.record import Cell, Record
@@ -19,7 +19,7 @@ from psal.models.attentions import build_attention, label
 from psal.models.colorizer import CHANNELS
 from psal.models.weights import PATCH_SIZE, load_colorizer
 from psal.swap import swap_attention_
-from psal.training.colorize import DISTANCES, ColorizeTask, errors_on_val, gray_of
+from psal.training.colorize import DISTANCES, ColorizeTask, errors_on_split, gray_of, load_frames
 from psal.training.loop import WEIGHTS, Settings, train
 
 
@@ -94,11 +94,16 @@ class ColorizationExperiment:
         return model
 
     def _test(self, model: Callable[[Tensor, Tensor], Tensor]) -> Cell:
-        errors = errors_on_val(model, self.data, self.size)
-        return {
-            "loss": statistics.fmean(x for found in errors.values() for x in found),
-            "by_distance": {str(distance): statistics.fmean(found) for distance, found in errors.items()},
-        }
+        cell: Cell = {}
+        for split in SPLITS:
+            if not davis.sequences(self.data, split):  # too few to hold one out
+                continue
+            errors = errors_on_split(model, self.data, split, self.size)
+            cell[split] = {
+                "loss": statistics.fmean(x for found in errors.values() for x in found),
+                "by_distance": {str(distance): statistics.fmean(found) for distance, found in errors.items()},
+            }
+        return cell
 
     def _cost(self, attention: str) -> Cell:
         setting = LayerSetting(_layer_at(attention, self.size), self.size, threads=self.threads)
@@ -123,12 +128,12 @@ class ColorizationExperiment:
         canvas, axes = figure(2)
         for axis, cost in zip(axes, (MEMORY, OPERATIONS), strict=True):
             points = {
-                n.tested: (record.cells[f"{n.tested} cost"][cost.key], statistics.fmean(losses(record, n)))
+                n.tested: (record.cells[f"{n.tested} cost"][cost.key], statistics.fmean(losses(record, n, "val")))
                 for n in networks
             }
             plot_loss_against(cost, axis, points, [label(name) for name in points])
             axis.set_xlabel(f"{cost.title} (attention layer)")
-            axis.set_ylabel("loss")
+            axis.set_ylabel("loss on val")
         legend(axes)
         save(canvas, path)
 
@@ -137,7 +142,7 @@ class ColorizationExperiment:
         from psal.experiments.plots import save_strip
 
         _, pair = max(davis.distant_pairs(self.data, "val", DISTANCES), key=lambda found: found[0])
-        frame, reference = (davis.load_square(file, self.size)[None] for file in (pair.frame, pair.reference))
+        frame, reference = load_frames(pair, self.size)
         gray = gray_of(frame)
         images = {"frame": frame, "reference": reference, "gray": gray.expand_as(frame)}
         for network in self.comparison.networks:

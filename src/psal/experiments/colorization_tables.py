@@ -9,6 +9,8 @@ from psal.measure.record import Record
 from psal.measure.table import Table, number
 from psal.models.attentions import label
 
+SPLITS = {"val": "val", "holdout": "held-out"}  # what the networks are tested on, and its name in the tables
+
 
 class Network(NamedTuple):
     """A colorization network: the attention it is trained with, and the attention it is tested with."""
@@ -36,8 +38,8 @@ class Comparison:
 
     title: str
     networks: tuple[Network, ...]
-    size: int = 64
-    iterations: int = 1000
+    size: int = 48
+    iterations: int = 4000
 
 
 def _same(*names: str) -> tuple[Network, ...]:
@@ -49,7 +51,7 @@ COMPARISONS = {
         "Table 4: PSAL with more neighbors, and with aggregation",
         _same("psal1", "psal3", "psal7", "psal15", "psal31", "psal-aggregate"),
         size=128,
-        iterations=3000,
+        iterations=8000,
     ),
     "similarity": Comparison(
         "Table 5: full attention by squared distance and by dot product",
@@ -85,31 +87,37 @@ def cell_name(network: Network, seed: int) -> str:
     return f"{network.trained} {network.tested} {seed}"
 
 
-def losses(record: Record, network: Network) -> list[float]:
-    """Loss of a network with each seed."""
+def losses(record: Record, network: Network, split: str) -> list[float]:
+    """Loss of a network on a split, with each seed."""
     seeds = seeds_of(network, record.settings["seeds"])
-    return [record.cells[cell_name(network, seed)]["loss"] for seed in seeds]
+    return [record.cells[cell_name(network, seed)][split]["loss"] for seed in seeds]
 
 
 def tables(record: Record) -> list[Table]:
-    """Loss of each network, and cost of its attention layer."""
+    """Loss of each network on each split, and cost of its attention layer."""
     name = record.settings["table"]
+    splits = [split for split in SPLITS if split in record.cells["gray"]]
     rows = []
     for network in COMPARISONS[name].networks:
-        found, cost = losses(record, network), record.cells[f"{network.tested} cost"]
-        spread = f" ({min(found):.5f} to {max(found):.5f})" if len(found) > 1 else ""
+        cost = record.cells[f"{network.tested} cost"]
         known = paper.COLORIZATION_LOSS[name].get(network)
         rows.append(
             [
                 label(network.trained),
                 label(network.tested),
-                f"{statistics.fmean(found):.5f}{spread}",
+                *(_mean_and_spread(losses(record, network, split)) for split in splits),
                 number(cost["gigaflops"]),
                 f"{cost['peak'] / 1e9:.3f}",
                 number(cost["seconds"]),
                 f"{known:.4f}" if known else "",
             ]
         )
-    rows.append(["gray frame", "", f"{record.cells['gray']['loss']:.5f}", "", "", "", ""])
-    head = ["attention in training", "in the test", "loss", "10⁹ operations", "GB", "seconds", "loss in the paper"]
-    return [Table(COMPARISONS[name].title, head, rows)]
+    gray = [f"{record.cells['gray'][split]['loss']:.5f}" for split in splits]
+    rows.append(["gray frame", "", *gray, "", "", "", ""])
+    head = ["attention in training", "in the test", *(f"loss, {SPLITS[split]}" for split in splits)]
+    return [Table(COMPARISONS[name].title, [*head, "10⁹ operations", "GB", "seconds", "loss in the paper"], rows)]
+
+
+def _mean_and_spread(found: list[float]) -> str:
+    spread = f" ({min(found):.5f} to {max(found):.5f})" if len(found) > 1 else ""
+    return f"{statistics.fmean(found):.5f}{spread}"

@@ -9,7 +9,6 @@ from PIL import Image
 from torch import Tensor, nn
 
 from psal.data import davis
-from psal.luminance import luminance
 from psal.models.weights import PATCH_SIZE, build_colorizer
 
 DISTANCES = (1, 3, 5, 10)  # frames between a test frame and its references, before and after it
@@ -35,7 +34,7 @@ class ColorizeTask:
 
     def __init__(self, data: Path, attention: str, size: int, seed: int) -> None:
         self._attention = attention
-        self._pairs = davis.TrainingPairs(data, "train", size, seed)
+        self._pairs = davis.TrainingPairs(data, "training", size, seed)
         self._previewed, self._broken = _preview_pairs(data, size)
         self.settings: dict[str, Any] = {
             "attention": attention, "size": size, "patch_size": PATCH_SIZE, "frames": self._pairs.fingerprint
@@ -67,8 +66,8 @@ class ColorizeTask:
 
 
 def gray_of(image: Tensor) -> Tensor:
-    """Return the luma ``(B, 1, H, W)`` of RGB ``(B, 3, H, W)``."""
-    return torch.stack([luminance(x) for x in image])
+    """Return the mean ``(B, 1, H, W)`` of RGB ``(B, 3, H, W)``, which is what the paper's authors call gray."""
+    return image.mean(1, keepdim=True)
 
 
 def inner_error(colored: Tensor, frame: Tensor) -> Tensor:
@@ -77,8 +76,13 @@ def inner_error(colored: Tensor, frame: Tensor) -> Tensor:
     return (colored[..., inner, inner] - frame[..., inner, inner]).square().mean()
 
 
-def _load(pair: davis.Pair, size: int) -> tuple[Tensor, Tensor]:
-    return davis.load_square(pair.frame, size)[None], davis.load_square(pair.reference, size)[None]
+def load_frames(pair: davis.Pair, size: int) -> tuple[Tensor, Tensor]:
+    """Load a frame and its reference, each squeezed to a square ``(1, 3, size, size)``.
+
+    Raises:
+        psal.data.davis.MissingDataError: if a file cannot be read.
+    """
+    return davis.load_resized(pair.frame, size, size)[None], davis.load_resized(pair.reference, size, size)[None]
 
 
 def _preview_pairs(data: Path, size: int) -> tuple[list[tuple[Tensor, Tensor]], list[str]]:
@@ -89,14 +93,22 @@ def _preview_pairs(data: Path, size: int) -> tuple[list[tuple[Tensor, Tensor]], 
         if len(found) == PREVIEW_ROWS:
             break
         try:
-            found.append(_load(pair, size))
+            found.append(load_frames(pair, size))
         except davis.MissingDataError as error:
             broken[str(error)] = None
     return found, list(broken)
 
 
-def errors_on_val(network: Callable[[Tensor, Tensor], Tensor], data: Path, size: int) -> dict[int, list[float]]:
-    """Return the errors on the middle frames of the val split, by the distance of the reference in frames.
+def errors_on_split(
+    network: Callable[[Tensor, Tensor], Tensor], data: Path, split: str, size: int
+) -> dict[int, list[float]]:
+    """Return the errors on the middle frames of a split's sequences, by the distance of the reference in frames.
+
+    Args:
+        network: called with a gray frame and its reference.
+        data: folder of the DAVIS data set.
+        split: "val" or "holdout", neither of which is trained on.
+        size: side of the square frames, in pixels.
 
     Raises:
         psal.data.davis.MissingDataError: if the folder is not a DAVIS data set.
@@ -104,9 +116,9 @@ def errors_on_val(network: Callable[[Tensor, Tensor], Tensor], data: Path, size:
     errors: dict[int, list[float]] = {distance: [] for distance in DISTANCES}
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        for distance, pair in davis.distant_pairs(data, "val", DISTANCES):
-            frame, reference = _load(pair, size)
+        for distance, pair in davis.distant_pairs(data, split, DISTANCES):
+            frame, reference = load_frames(pair, size)
             errors[distance].append(inner_error(network(gray_of(frame), reference), frame).item())
     if not any(errors.values()):
-        raise davis.MissingDataError(f"{data} has no sequence with two or more frames in its val split")
+        raise davis.MissingDataError(f"{data} has no sequence with two or more frames in its {split} split")
     return {distance: found for distance, found in errors.items() if found}
