@@ -8,7 +8,9 @@ those that no test noticed.
 import argparse
 import os
 import random
+import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -16,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -26,8 +29,11 @@ from psal.measure.record import Cell, Record
 from psal.measure.terminal import track
 
 PYTEST = (sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider")
-COMPILER = "the compiler"
-MAX_SECONDS = 900  # a mutant that takes longer hangs, which is noticed
+COMPILER, HANGS = "the compiler", "it hangs"
+# A mutant that takes longer hangs, which is noticed. CPU time, so that a busy machine does not make one hang; a mutant
+# that waits for ever takes none, hence the second limit.
+MAX_CPU_SECONDS = 600
+MAX_SECONDS = 3600
 LAYER_TESTS = ("tests/ops", "tests/functional", *(f"tests/test_{name}.py" for name in (
     "checks", "options", "matches", "layers", "seeds", "swap", "tokens", "compile")))  # fmt: skip
 
@@ -98,10 +104,13 @@ class Workspace:
         }  # fmt: skip
         try:
             done = subprocess.run(
-                [*PYTEST, *tests], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=MAX_SECONDS
-            )
+                [*PYTEST, *tests], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=MAX_SECONDS,
+                preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 5)),
+            )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return "it hangs"
+            return HANGS
+        if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
+            return HANGS
         if not done.returncode:
             return None
         lines = (line for line in done.stdout.splitlines() if line.startswith(("FAILED ", "ERROR ")))
