@@ -104,9 +104,14 @@ class Workspace:
         }  # fmt: skip
         try:
             done = subprocess.run(
-                [*PYTEST, *tests], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=MAX_SECONDS,
+                [*PYTEST, *tests],
+                cwd=self.folder,
+                env=environment,
+                capture_output=True,
+                text=True,
+                timeout=MAX_SECONDS,
                 preexec_fn=partial(resource.setrlimit, resource.RLIMIT_CPU, (MAX_CPU_SECONDS, MAX_CPU_SECONDS + 5)),
-            )  # fmt: skip
+            )
         except subprocess.TimeoutExpired:
             return HANGS
         if done.returncode in (-signal.SIGXCPU, -signal.SIGKILL):

@@ -48,8 +48,8 @@ def reconstruction() -> list[str]:
 
 def swap() -> list[str]:
     cells = results("colorization_swap")["cells"]
-    full = "full-materialized"
-    return [f"loss {cells[f'{full} psal1 0']['loss']:.5f}", f"attention: {cells[f'{full} {full} 0']['loss']:.5f}"]
+    swapped, full = (cells[f"full-materialized {tested} 0"]["val"]["loss"] for tested in ("psal1", "full-materialized"))
+    return [f"loss {swapped:.5f}", f"attention: {full:.5f}"]
 
 
 def large(cell: str) -> list[str]:

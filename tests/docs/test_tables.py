@@ -96,9 +96,9 @@ def test_cells_of_the_memory_table_are_those_of_the_json(hook: ModuleType) -> No
 
 def test_cells_of_a_colorization_table_are_those_of_the_json(hook: ModuleType) -> None:
     shown = rows(hook.table("colorization_similarity", RESULTS, "x.md"))
-    loss = results("colorization_similarity")["cells"]["full-dot full-dot 0"]["loss"]
-    assert shown[3][2] == f"{loss:.5f}"
-    assert shown[3][6] == "0.0064"
+    dot = results("colorization_similarity")["cells"]["full-dot full-dot 0"]
+    assert shown[3][3:5] == [f"{dot[split]['loss']:.5f}" for split in ("val", "holdout")]
+    assert shown[3][8] == "0.0064"
 
 
 def test_an_indented_marker_stays_indented(hook: ModuleType) -> None:

@@ -26,8 +26,8 @@ def bench(run_here: Run) -> Run:
 
 @pytest.fixture
 def davis(tmp_path: Path) -> Path:
-    """Two sequences of 12 and 25 small frames."""
-    return write_davis(tmp_path / "DAVIS", {"bear": ("train", 12), "swan": ("val", 25)})
+    """Two sequences of 12 and 25 small frames; the held-out one has too few for other experiments."""
+    return write_davis(tmp_path / "DAVIS", {"bear": ("train", 12), "cat": ("train", 4), "swan": ("val", 25)})
 
 
 def cells(folder: Path, name: str) -> dict[str, Any]:
@@ -169,10 +169,14 @@ def test_networks_are_trained_and_tested(tmp_path: Path, davis: Path, bench: Run
         "gray", "full-dot full-dot 0", "full-dot cost",
         "full-materialized full-materialized 0", "full-materialized cost",
     }  # fmt: skip
-    assert set(measured["full-materialized full-materialized 0"]["by_distance"]) == {"1", "3", "5", "10"}
+    tested = measured["full-materialized full-materialized 0"]
+    assert list(tested["val"]["by_distance"]) == ["1", "3", "5", "10"]
+    assert list(tested["holdout"]["by_distance"]) == ["1"]
     label = "Full attention, dot product"
-    [_, _, loss, *_] = next(row for row in table_rows(done.stdout) if row[0] == label)
-    assert re.fullmatch(r"0\.\d+", loss)
+    [_, _, seeds, *losses] = next(row for row in table_rows(done.stdout) if row[0] == label)
+    dot = measured["full-dot full-dot 0"]
+    assert seeds == "1"
+    assert losses[:2] == [f"{dot[split]['loss']:.5f}" for split in ("val", "holdout")]
     assert is_picture(tmp_path / "results" / "colorization_similarity.png")
     assert is_picture(tmp_path / "results" / "colorization_similarity_strip.png")
     assert bench(*options, *folders).returncode == 0
@@ -182,6 +186,21 @@ def test_networks_are_trained_and_tested(tmp_path: Path, davis: Path, bench: Run
     assert without.returncode == 0
     assert "colorization_similarity_strip.png is not drawn" in without.stderr
     assert "Table 5" in without.stdout
+
+
+def test_more_seeds_are_added_to_the_measured_ones(tmp_path: Path, davis: Path, bench: Run) -> None:
+    options = ("colorization", "neighbors", "--data", davis, "--size", 16, "--iterations", 2)
+    folders = ("--runs", tmp_path / "runs", "--out", tmp_path / "results")
+    assert bench(*options, *folders, "--seeds", 1).returncode == 0
+    first = cells(tmp_path / "results", "colorization_neighbors")
+    done = bench(*options, *folders, "--seeds", 2)
+    assert done.returncode == 0
+    both = cells(tmp_path / "results", "colorization_neighbors")
+    assert first.items() < both.items()
+    found = [both[f"psal7 psal7 {seed}"]["val"]["loss"] for seed in (0, 1)]
+    [_, _, seeds, loss, *_] = next(row for row in table_rows(done.stdout) if row[0] == "PSAL 7")
+    assert seeds == "2"
+    assert loss == f"{sum(found) / 2:.5f} ({min(found):.5f} to {max(found):.5f})"
 
 
 def test_a_run_of_another_kind_is_not_taken_for_a_row(tmp_path: Path, davis: Path, bench: Run) -> None:

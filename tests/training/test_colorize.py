@@ -44,6 +44,28 @@ def test_short_sequences_are_previewed_too(train: Run, tmp_path: Path) -> None:
         assert picture.size == (4 * SIZE, 2 * SIZE)
 
 
+def test_the_last_two_train_sequences_are_held_out(train: Run, run_here: Run, davis: Path, tmp_path: Path) -> None:
+    for name in ("cat", "dog"):
+        for path in frame(davis, name, 0).parent.iterdir():
+            path.write_bytes(b"x")  # reading one would be a warning
+    done = train(tmp_path / "run", "--iterations", 30)
+    assert (done.returncode, done.stderr) == (0, "")
+    evaluate = partial(run_here, "eval", "colorize", tmp_path / "run", "--data", davis)
+    assert evaluate().returncode == 0
+    held_out = evaluate("--split", "holdout")
+    assert held_out.returncode == 2
+    assert f"{frame(davis, 'cat', 1).parent}/" in held_out.stderr
+    assert "cannot be read" in held_out.stderr
+
+
+def test_a_data_set_of_one_sequence_has_none_to_hold_out(train: Run, run_here: Run, tmp_path: Path) -> None:
+    single = write_davis(tmp_path / "single", {"bear": ("train", 3), "swan": ("val", 3)})
+    assert train(tmp_path / "run", "--iterations", 1, "--data", single).returncode == 0
+    done = run_here("eval", "colorize", tmp_path / "run", "--data", single, "--split", "holdout")
+    assert done.returncode == 2
+    assert "has no sequence with two or more frames in its holdout split" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

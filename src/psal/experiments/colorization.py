@@ -57,7 +57,7 @@ class ColorizationExperiment:
     def settings(self) -> dict[str, Any]:
         return {
             "table": self.table, "rows": [list(network) for network in self.comparison.networks], "size": self.size,
-            "iterations": self.iterations, "seeds": self.seeds, "patch_size": PATCH_SIZE, "threads": self.threads,
+            "iterations": self.iterations, "patch_size": PATCH_SIZE, "threads": self.threads,
         }  # fmt: skip
 
     @property

@@ -2,6 +2,7 @@
 
 import statistics
 from dataclasses import dataclass
+from itertools import count, takewhile
 from typing import NamedTuple
 
 from psal.experiments import paper
@@ -88,9 +89,9 @@ def cell_name(network: Network, seed: int) -> str:
 
 
 def losses(record: Record, network: Network, split: str) -> list[float]:
-    """Loss of a network on a split, with each seed."""
-    seeds = seeds_of(network, record.settings["seeds"])
-    return [record.cells[cell_name(network, seed)][split]["loss"] for seed in seeds]
+    """Loss of a network on a split, with each seed that has been measured."""
+    names = takewhile(record.cells.__contains__, (cell_name(network, seed) for seed in count()))
+    return [record.cells[name][split]["loss"] for name in names]
 
 
 def tables(record: Record) -> list[Table]:
@@ -99,12 +100,16 @@ def tables(record: Record) -> list[Table]:
     splits = [split for split in SPLITS if split in record.cells["gray"]]
     rows = []
     for network in COMPARISONS[name].networks:
+        seeds = len(losses(record, network, "val"))
+        if not seeds:  # not measured yet
+            continue
         cost = record.cells[f"{network.tested} cost"]
         known = paper.COLORIZATION_LOSS[name].get(network)
         rows.append(
             [
                 label(network.trained),
                 label(network.tested),
+                str(seeds),
                 *(_mean_and_spread(losses(record, network, split)) for split in splits),
                 number(cost["gigaflops"]),
                 f"{cost['peak'] / 1e9:.3f}",
@@ -113,8 +118,8 @@ def tables(record: Record) -> list[Table]:
             ]
         )
     gray = [f"{record.cells['gray'][split]['loss']:.5f}" for split in splits]
-    rows.append(["gray frame", "", *gray, "", "", "", ""])
-    head = ["attention in training", "in the test", *(f"loss, {SPLITS[split]}" for split in splits)]
+    rows.append(["gray frame", "", "", *gray, "", "", "", ""])
+    head = ["attention in training", "in the test", "seeds", *(f"loss, {SPLITS[split]}" for split in splits)]
     return [Table(COMPARISONS[name].title, [*head, "10⁹ operations", "GB", "seconds", "loss in the paper"], rows)]
 
 

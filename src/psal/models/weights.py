@@ -12,7 +12,7 @@ from psal.models.attentions import build_attention
 from psal.models.colorizer import CHANNELS
 
 PATCH_SIZE = 7
-# Trained by psal train colorize --data DAVIS --attention psal-aggregate --size 128 --iterations 3000 --seed 1 --out RUN
+# Trained by psal train colorize --data DAVIS --attention psal-aggregate --size 128 --iterations 8000 --out RUN
 COLORIZER = Path(str(files("psal.models"))) / "colorizer.safetensors"
 
 
