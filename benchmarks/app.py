@@ -10,7 +10,7 @@ import threading
 import time
 from functools import partial
 from pathlib import Path
-from statistics import median
+from statistics import median, quantiles
 from typing import NamedTuple
 
 from PIL import Image
@@ -24,15 +24,16 @@ from psal.measure.memory import memory_of_tree
 from psal.measure.quantities import Quantities
 from psal.measure.record import Cell
 
-SESSIONS = 20
+SESSIONS = 30
+LARGE = 6000, 4000  # pixels
 MAX_WAIT = 600  # seconds until a session counts as lost
 SETTLING_SECONDS = 5
 
 BENCHMARK = Benchmark(
     "app",
     "Measure the page: start, response time, and load by several sessions.",
-    ["start", "answer", "load"],
-    packages=("torch", "numpy", "pillow", "gradio", "playwright"),
+    ["start", "weight", "answer", "large", "load"],
+    packages=("torch", "numpy", "pillow", "starlette", "uvicorn", "playwright"),
 )
 
 
@@ -59,15 +60,42 @@ def start(browser: Browser, count: int) -> Cell:
     return found.cell(seconds=seconds[1:])
 
 
-def answer(browser: Browser, clicks: int) -> Cell:
-    """From the click to the result, on the sample of 512 × 512 pixels; the first two fills are a warm-up."""
+def weight(browser: Browser) -> Cell:
+    """What the browser loads until the page is usable."""
     with running_server() as server:
-        page = app_client.open_page(browser, server.url)
-        app_client.fill_sample(page)
-        seconds = [app_client.seconds_to_fill_again(page) for _ in range(clicks + 1)][1:]
+        measured = app_client.weight(browser, server.url)
+    found = Quantities("page")
+    found.add("requests", [measured.requests])
+    found.add("size", [measured.bytes / 1e3], unit="kB")
+    return found.cell(weight=measured._asdict())
+
+
+def answer(browser: Browser, strokes: int) -> Cell:
+    """From releasing the brush to the result, on the sample of 512 × 512 pixels; the first two fills are a warm-up."""
+    seconds = _fill(browser, Image.fromarray(samples()[0].picture), [[400, 100], [420, 200]], 60, strokes)
     found = Quantities("answer")
-    found.add("fill of 512 × 512 pixels, from the click to the result", seconds, unit="s", value=median(seconds))
+    found.add(
+        "fill of 512 × 512 pixels, from releasing the brush to the result", seconds, unit="s", value=median(seconds)
+    )
     return found.cell(seconds=seconds)
+
+
+def large(browser: Browser, strokes: int) -> Cell:
+    """The same with a hole of 40 × 40 pixels in a photograph of 24 megapixels."""
+    photo = Image.fromarray(samples()[0].picture).resize(LARGE)
+    seconds = _fill(browser, photo, [[4800, 1000]], 40, strokes)
+    found = Quantities("large")
+    found.add("40 × 40 pixels of 24 megapixels, from releasing the brush", seconds, unit="s", value=median(seconds))
+    return found.cell(seconds=seconds)
+
+
+def _fill(browser: Browser, photo: Image.Image, points: list[list[float]], size: int, strokes: int) -> list[float]:
+    with tempfile.TemporaryDirectory() as folder, running_server() as server:
+        path = Path(folder, "photo.jpg")
+        photo.save(path, quality=95)
+        page = app_client.open_page(browser, server.url)
+        app_client.open_photo(page, path)
+        return [app_client.seconds_to_fill(page, points, size) for _ in range(strokes + 2)][2:]
 
 
 def load(seconds: float) -> Cell:
@@ -75,6 +103,7 @@ def load(seconds: float) -> Cell:
     measured = serve_sessions(SESSIONS, seconds)
     found = Quantities(f"load, {SESSIONS} sessions for {seconds:g} s")
     found.add("response time", measured.times, unit="s", value=median(measured.times))
+    found.add("response time, 95th percentile", [quantiles(measured.times, n=20)[-1]], unit="s")
     found.add("fills", [len(measured.times)])
     found.add("requests without an answer", [len(measured.failures)])
     found.add("memory after, ratio", [measured.after / measured.before], against="before")
@@ -87,29 +116,28 @@ def serve_sessions(count: int, seconds: float) -> Load:
     times: list[float] = []
     failures: list[str] = []
     all_ready, begin = threading.Barrier(count + 1), threading.Barrier(count + 1)
-    with tempfile.TemporaryDirectory() as folder, running_server() as server:
-        photo_file, mask_file = write_sample(Path(folder))
+    with running_server() as server:
 
         def fill_repeatedly(index: int) -> None:
             session = Session(server.url)
-            with contextlib.closing(session.http), session.heartbeat():
-                photo = session.open_photo(photo_file)
-                mask = session.open_mask(mask_file, photo)
-                first = session.fill(photo, mask, index)
-                if app_client.DONE not in first:
-                    raise RuntimeError(first)
+            with contextlib.closing(session.http):
+                session.open_sample()
+                first = session.fill(index)
+                if first["message"] is not None:
+                    raise RuntimeError(first["message"])
                 all_ready.wait()
                 begin.wait()
                 end, seed = time.perf_counter() + seconds, index
                 while time.perf_counter() < end:
+                    session.undo()
                     sent, seed = time.perf_counter(), seed + count
                     try:
-                        message = session.fill(photo, mask, seed)
+                        message = session.fill(seed)["message"]
                     except Exception as error:  # counted; the session tries again
                         message = f"{type(error).__name__}: {error}"
                     times.append(time.perf_counter() - sent)
-                    if app_client.DONE not in message:
-                        failures.append(message)
+                    if message is not None:
+                        failures.append(str(message))
 
         def fill_or_report(index: int) -> None:
             try:
@@ -134,16 +162,6 @@ def serve_sessions(count: int, seconds: float) -> Load:
         return Load(times, failures, before, settled_memory(server.pid))
 
 
-def write_sample(folder: Path) -> tuple[Path, Path]:
-    """Files of the sample photograph and its mask."""
-    sample = samples()[0]
-    assert sample.partner is not None
-    photo, mask = folder / "photo.png", folder / "mask.png"
-    Image.fromarray(sample.picture).save(photo)
-    Image.fromarray(sample.partner).save(mask)
-    return photo, mask
-
-
 def settled_memory(pid: int) -> int:
     """Minimum over some seconds, in which the server ends the last sessions."""
     found = []
@@ -156,15 +174,17 @@ def settled_memory(pid: int) -> int:
 def main() -> None:
     """Measure, print the table and write results/app.json."""
     arguments = BENCHMARK.parser().parse_args()
-    starts, clicks, seconds = (1, 3, 10) if arguments.quick else (5, 11, 60)
-    settings = {"starts": starts, "clicks": clicks, "sessions": SESSIONS, "seconds": seconds}
+    starts, strokes, seconds = (1, 3, 10) if arguments.quick else (5, 11, 60)
+    settings = {"starts": starts, "strokes": strokes, "sessions": SESSIONS, "seconds": seconds}
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
             executable_path=app_client.CHROMIUM, args=list(app_client.CHROMIUM_ARGUMENTS)
         )
         groups = {
             "start": partial(start, browser, starts),
-            "answer": partial(answer, browser, clicks),
+            "weight": partial(weight, browser),
+            "answer": partial(answer, browser, strokes),
+            "large": partial(large, browser, strokes),
             "load": partial(load, seconds),
         }
         BENCHMARK.measure(arguments, settings, groups)

@@ -1,76 +1,97 @@
 """Somebody who speaks to the server without a browser, politely or not."""
 
+import io
 import json
-import secrets
+import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
 
-API = "/gradio_api"
+PATIENCE = 60  # seconds
 
 
 class Client:
-    """A session with a page of its own.
+    """A session with one open photograph at most.
 
     Args:
         address: of the server.
     """
 
     def __init__(self, address: str) -> None:
-        self.http = httpx.Client(base_url=address, timeout=60, trust_env=False)
-        self.page = secrets.token_hex(5)
-        self.config: dict[str, Any] = {}
+        self.http = httpx.Client(base_url=address, timeout=PATIENCE, trust_env=False)
+        self.id = ""
 
-    def open(self) -> "Client":
-        self.http.get("/").raise_for_status()
-        self.config = self.http.get("/config").json()
-        return self
+    def open(self, content: bytes | Path, name: str = "photo.png") -> dict[str, Any]:
+        """Open a photograph in the place of the last one; returns the state."""
+        answer = self.send(content, name).raise_for_status().json()
+        self.id = answer["id"]
+        return dict(answer)
 
-    def upload(self, name: str, content: bytes) -> httpx.Response:
-        return self.http.post(f"{API}/upload", files={"files": (name, content)})
+    def send(self, content: bytes | Path, name: str = "photo.png") -> httpx.Response:
+        content, name = (content.read_bytes(), content.name) if isinstance(content, Path) else (content, name)
+        return self.http.post("/photos", params={"name": name, "replaces": self.id}, content=content)
 
-    def drop(self, path: Path) -> dict[str, Any]:
-        """Upload a file; returns the value that a field has then."""
-        [kept] = self.upload(path.name, path.read_bytes()).raise_for_status().json()
-        return {"path": kept, "name": path.name}
+    def sample(self, edit: str = "inpaint") -> dict[str, Any]:
+        answer = self.http.post(f"/samples/{edit}", params={"replaces": self.id}).raise_for_status().json()
+        self.id = answer["id"]
+        return dict(answer)
 
-    def event(self, part: str, kind: str) -> int:
-        """Number of the event of a part of the page."""
-        [number] = [
-            component["id"] for component in self.config["components"] if component["props"].get("elem_id") == part
-        ]
-        events = (x["id"] for x in self.config["dependencies"] if [number, kind] in x["targets"])
-        return int(next(events))
+    def post(self, path: str, json: Any = None, **options: Any) -> httpx.Response:
+        return self.http.post(f"/photos/{self.id}{path}", json=json, **options)
 
-    def join(self, event: int, data: list[Any]) -> httpx.Response:
-        message = {"data": data, "fn_index": event, "session_hash": self.page, "event_data": None, "trigger_id": None}
-        return self.http.post(f"{API}/queue/join", json=message)
+    def get(self, path: str = "", **options: Any) -> httpx.Response:
+        return self.http.get(f"/photos/{self.id}{path}", **options)
 
-    def answer(self, event: int, data: list[Any]) -> Any:
-        """What an event returns; raises what the server has to say if it fails."""
-        joined = self.join(event, data)
-        joined.raise_for_status()
-        with self.http.stream("GET", f"{API}/queue/data", params={"session_hash": self.page}) as lines:
+    def do(self, path: str, json: Any = None, **options: Any) -> dict[str, Any]:
+        """Post, wait for the job if that starts one, and return the state."""
+        answer = self.post(path, json, **options)
+        assert answer.status_code == 200, answer.text
+        return self.wait()
+
+    def states(self) -> Iterator[dict[str, Any]]:
+        """The present state and every further one."""
+        with self.http.stream("GET", f"/photos/{self.id}/events") as lines:
             for line in lines.iter_lines():
-                message = json.loads(line.removeprefix("data:")) if line.startswith("data:") else {}
-                if message.get("msg") == "process_completed" and message["event_id"] == joined.json()["event_id"]:
-                    if not message["success"]:
-                        raise RuntimeError(str(message["output"]))
-                    return message["output"]["data"]
-        raise RuntimeError("no answer came")
+                if line.startswith("data: "):
+                    yield json.loads(line.removeprefix("data: "))
 
-    def fill(self, photo: Any, mask: Any, seed: int) -> str:
-        """Fill what a mask marks; returns the message."""
-        message, *_ = self.answer(self.event("inpaint-run", "click"), [photo, mask, "", seed, None])
-        return str(message)
+    def wait(self) -> dict[str, Any]:
+        """The state when no job runs any more."""
+        return next(state for state in self.states() if state["job"] is None)
 
-    def open_mask(self, value: Any, photo: Any) -> Any:
-        """The message and the field's value after a mask was dropped."""
-        message, opened, *_ = self.answer(self.event("inpaint-mask", "upload"), [value, photo])
-        return message, opened
+    def stroke(self, *points: tuple[float, float], size: float = 20, **more: Any) -> dict[str, Any]:
+        return self.do("/marks", {"kind": "stroke", "points": [list(point) for point in points], "size": size} | more)
 
-    def open_photo(self, value: Any) -> Any:
-        """The message and the field's value after a picture was dropped for filling."""
-        message, opened, *_ = self.answer(self.event("inpaint-photo", "upload"), [value])
-        return message, opened
+    def pixels(self) -> NDArray[Any]:
+        """The photograph as its tiles show it, of at most 512 × 512 pixels."""
+        return picture(self.get("/tiles/pixels/0/0/0").content)
+
+    def hole(self) -> NDArray[np.bool_]:
+        answer = self.get("/mask")
+        return picture(answer.raise_for_status().content) > 127
+
+    def download(self, **params: str) -> bytes:
+        return self.get("/file", params=params).raise_for_status().content
+
+
+def picture(content: bytes) -> NDArray[Any]:
+    return np.asarray(Image.open(io.BytesIO(content)))
+
+
+def png(pixels: NDArray[Any]) -> bytes:
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "PNG", compress_level=1)
+    return buffer.getvalue()
+
+
+def wait_until(condition: Any) -> None:
+    """Ask again and again, until the patience is at its end."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)

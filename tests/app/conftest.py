@@ -2,27 +2,31 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from PIL import Image
 from playwright.sync_api import Browser, ConsoleMessage, Route, sync_playwright
 
-from app.page import CHROMIUM, CHROMIUM_ARGUMENTS, PATIENCE, AppPage
+from app.client import Client
+from app.page import CHROMIUM, CHROMIUM_ARGUMENTS, AppPage
 from psal.data.samples import samples
 from psal.io.photo import Photo
 
 COMMAND = (sys.executable, "-m", "psal.cli", "app")
+START = "import sys; from psal.app.server import listen, serve; from psal.app.limits import Timeouts; "
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if "server" in getattr(item, "fixturenames", ()):
+        if {"server", "browser"} & set(getattr(item, "fixturenames", ())):
             item.add_marker("page")
 
 
@@ -38,32 +42,54 @@ class Server:
         [found] = self.temporary.glob("psal-app-*")
         return found
 
-    def wait_until(self, condition: Callable[[], bool]) -> None:
-        """Ask again and again, at the latest until the patience of a page's own waits is at its end."""
-        end = time.monotonic() + PATIENCE / 1000
-        while not condition():
-            assert time.monotonic() < end
-            time.sleep(0.05)
-
-    def sessions_files(self) -> list[Path]:
+    def files(self) -> list[Path]:
         # Not by rglob, which fails on folders that go meanwhile.
         return [Path(folder, name) for folder, _, names in os.walk(self.folder() / "sessions") for name in names]
+
+    def workers(self) -> list[int]:
+        """Process ids of its workers."""
+        listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(self.process.pid)], capture_output=True, text=True)
+        return [int(line) for line in listed.stdout.split()]
+
+
+@contextmanager
+def running(temporary: Path, *command: str, **options: Any) -> Iterator[Server]:
+    """A server; the line that it prints tells its address."""
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
+    with subprocess.Popen(command or COMMAND, **(pipes | options)) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert "http://" in line, process.stderr and process.stderr.read()
+        address = next(word for word in line.split() if word.startswith("http"))
+        try:
+            yield Server(address, process, temporary)
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                _, complaints = process.communicate(timeout=120)
+                assert "Traceback" not in complaints, complaints
+
+
+def with_timeouts(**seconds: float) -> tuple[str, ...]:
+    """Command of a server that waits less long than usual."""
+    given = ", ".join(f"{name}={value}" for name, value in seconds.items())
+    say = "lambda address: print(address, flush=True)"
+    return sys.executable, "-c", f"{START} serve(listen('127.0.0.1', None), '127.0.0.1', {say}, Timeouts({given}))"
 
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """The command, started once for all tests; it says nothing but its address."""
-    temporary = tmp_path_factory.mktemp("temporary").resolve()
-    environment = os.environ | {"TMPDIR": str(temporary)}
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "env": environment}
-    with subprocess.Popen(COMMAND, **pipes) as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert "http://127.0.0.1:" in line, process.stderr and process.stderr.read()
-        yield Server(line.split()[3], process, temporary)
-        process.terminate()
-        _, complaints = process.communicate(timeout=30)
-        assert "Traceback" not in complaints, complaints
+    """The command, started once for all tests."""
+    with running(tmp_path_factory.mktemp("temporary").resolve()) as started:
+        yield started
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Client]:
+    opened = Client(server.address)
+    yield opened
+    opened.http.close()
 
 
 @pytest.fixture(scope="session")
@@ -91,17 +117,18 @@ def open_page(browser: Browser, server: Server) -> Iterator[OpenPage]:
 
     def note(message: ConsoleMessage) -> None:
         # What the server refuses, the browser notes too; tests of refusals look at the refusal itself.
-        if message.type == "error" and "429" not in message.text:
+        if message.type == "error" and "the server responded with a status of 4" not in message.text:
             errors.append(message.text)
 
-    def open_one(**options: Any) -> AppPage:
-        context = browser.new_context(**({"viewport": {"width": 1200, "height": 900}} | options))
+    def open_one(path: str = "", **options: Any) -> AppPage:
+        context = browser.new_context(**({"viewport": {"width": 1200, "height": 800}} | options))
         contexts.append(context)
         context.route(lambda url: not url.startswith((server.address, "data:", "blob:")), block)
         page = context.new_page()
         page.on("console", note)
         page.on("pageerror", lambda error: errors.append(str(error)))
-        return AppPage(page, server.address).open()
+        page.on("dialog", lambda dialog: dialog.accept())
+        return AppPage(page, server.address).open(path)
 
     yield open_one
     for context in contexts:
@@ -126,3 +153,11 @@ def photo_file(photo: NDArray[Any], tmp_path: Path) -> Path:
     path = tmp_path / "my photo.png"
     Photo(photo).save(path)
     return path
+
+
+@pytest.fixture(scope="session")
+def large(photo: NDArray[Any]) -> bytes:
+    """A JPEG of 24 megapixels."""
+    buffer = BytesIO()
+    Image.fromarray(photo).resize((6000, 4000)).save(buffer, "JPEG", quality=85)
+    return buffer.getvalue()

@@ -1,4 +1,4 @@
-"""The page as a session handles it. What depends on Gradio's version, and every selector, is in this file."""
+"""The page as a person handles it. Every selector is in this file."""
 
 from pathlib import Path
 from typing import Any
@@ -16,30 +16,7 @@ CHROMIUM_ARGUMENTS = (
     "--disable-sync",
 )
 PATIENCE = 60_000  # milliseconds; a busy machine is no failure
-TABS = {
-    "inpaint": "Inpaint",
-    "colorize": "Colorize",
-    "reconstruct": "Reconstruct",
-    "upscale": "Upscale",
-    "inside": "Look inside",
-}
-
-TORN_WORDS = """() => {
-  const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), torn = [];
-  while (texts.nextNode()) {
-    const text = texts.currentNode, label = text.parentElement.closest("label, button");
-    if (!label || !label.checkVisibility({ visibilityProperty: true })) continue;
-    for (const word of text.data.matchAll(/\\S+/g)) {
-      const range = document.createRange();
-      range.setStart(text, word.index);
-      range.setEnd(text, word.index + word[0].length);
-      const lines = [...range.getClientRects()].filter((line) => line.width > 1);
-      const right = label.getBoundingClientRect().right + 1;
-      if (lines.length > 1 || lines.some((line) => line.right > right)) torn.push(word[0]);
-    }
-  }
-  return torn;
-}"""
+SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 
 class AppPage:
@@ -55,163 +32,113 @@ class AppPage:
         page.set_default_timeout(PATIENCE)
         expect.set_options(timeout=PATIENCE)
 
-    def open(self) -> "AppPage":
-        self.page.goto(self.address)
-        expect(self.button("inpaint", "run")).to_be_visible()
+    def open(self, path: str = "") -> "AppPage":
+        self.page.goto(self.address + path)
         return self
 
-    def go_to(self, tab: str) -> None:
-        self.page.get_by_role("tab", name=TABS[tab], exact=True).click()
-        expect(self.button(tab, "run")).to_be_visible()
+    def __call__(self, selector: str) -> Locator:
+        return self.page.locator(selector)
 
-    def tab(self, tab: str) -> Locator:
-        return self.page.get_by_role("tab", name=TABS[tab], exact=True)
+    def drop(self, path: Path) -> None:
+        """Open a file and wait until it is on the canvas."""
+        self.choose("file", "#choose" if self("#choose").is_visible() else "#open", path)
+        expect(self("#title")).to_contain_text(path.name)
+        self.wait()
 
-    def button(self, tab: str, name: str) -> Locator:
-        return self.page.locator(f"#{tab}-{name}")
+    def choose(self, field: str, button: str, *paths: Path) -> None:
+        with self.page.expect_file_chooser() as chooser:
+            self(button).click()
+        chooser.value.set_files([str(path) for path in paths])
 
-    def message(self, tab: str) -> Locator:
-        """The line of messages; waiting and progress show on it too."""
-        return self.page.locator(f"#{tab}-message")
+    def sample(self) -> None:
+        self("#sample").click()
+        expect(self("#title")).to_contain_text("inpaint.png")
+        self.wait()
 
-    def opening_message(self, tab: str) -> Locator:
-        """Where problems with a dropped picture are told."""
-        return self.page.locator(f"#{tab}-message" if tab in ("inpaint", "inside") else f"#{tab}-opening")
+    def wait(self) -> None:
+        """Until no edit runs and everything in sight is drawn."""
+        expect(self("body")).to_have_attribute("data-state", "ready")
+        expect(self("#progress")).to_be_hidden()
+        expect(self("#canvas")).not_to_have_attribute("data-complete", "")
 
-    def toast(self) -> Locator:
-        return self.page.locator(".toast-body")
+    def wait_for_steps(self, *labels: str) -> None:
+        expect(self("#steps li")).to_have_text(["Original", *labels])
+        self.wait()
 
-    def drop(self, tab: str, role: str, path: Path) -> None:
-        """Choose a file and wait for its preview."""
-        self.choose(tab, role, path)
-        expect(self.preview(tab, role)).to_be_visible()
-        expect(self.picture_name(tab, role)).to_contain_text(path.name)
+    def show_tools(self) -> None:
+        """Open the sheet, where there is one."""
+        if self("#panel-open").is_visible():
+            self("#panel-open").click()
 
-    def choose(self, tab: str, role: str, path: Path) -> None:
-        self.page.locator(f"#{tab}-{role} input[type=file]").set_input_files(path)
+    def message(self) -> Locator:
+        return self(".message")
 
-    def preview(self, tab: str, role: str) -> Locator:
-        return self.page.locator(f"#{tab}-{role} .picker-image")
-
-    def picture_name(self, tab: str, role: str) -> Locator:
-        return self.page.locator(f"#{tab}-{role} .picker-name")
-
-    def put_sample(self, tab: str) -> None:
-        self.button(tab, "sample").click()
-        expect(self.picture_name(tab, "photo")).to_contain_text("_photo.png")
-        expect(self.preview(tab, "photo")).to_be_visible()
-
-    def set_seed(self, tab: str, seed: int) -> None:
-        self.page.locator(f"#{tab}-seed input").fill(str(seed))
-
-    def seed(self, tab: str) -> int:
-        return int(self.page.locator(f"#{tab}-seed input").input_value())
-
-    def set_number(self, tab: str, name: str, value: float) -> None:
-        field = self.page.locator(f"#{tab}-{name} input[type=number]")
-        field.fill(str(value))
-        field.press("Tab")
-
-    def clear_number(self, tab: str, name: str) -> None:
-        field = self.page.locator(f"#{tab}-{name} input[type=number]")
-        field.fill("")
-        field.press("Tab")
-
-    def check(self, tab: str, name: str) -> None:
-        self.page.locator(f"#{tab}-{name} input[type=checkbox]").check()
-
-    def torn_words(self) -> list[str]:
-        """Words in sight that are broken within a word, or cut off by what they stand in."""
-        found: list[str] = self.page.evaluate(TORN_WORDS)
-        return found
-
-    def canvas(self) -> Locator:
-        return self.page.locator("#inpaint-painter .painter-canvas")
-
-    def wait_for_canvas(self) -> None:
-        """Until the preview is on the canvas, with a mask if there is one."""
-        expect(self.canvas()).to_be_visible()
-        preview = self.preview("inpaint", "photo").get_attribute("src")
-        expect(
-            self.page.locator(f"#inpaint-painter [data-ready='{preview}'], #inpaint-painter[data-ready='{preview}']")
-        ).to_have_count(1)
-
-    def stroke(self, start: tuple[float, float], end: tuple[float, float]) -> None:
-        """Paint a line between two places, each as shares of width and height."""
-        self.canvas().scroll_into_view_if_needed()
-        box = self.canvas().bounding_box()
-        assert box is not None
-        (x, y), (to_x, to_y) = ((box["x"] + u * box["width"], box["y"] + v * box["height"]) for u, v in (start, end))
-        self.page.mouse.move(x, y)
-        self.page.mouse.down()
-        self.page.mouse.move(to_x, to_y, steps=8)
-        self.page.mouse.up()
-
-    def painting_tool(self, name: str) -> Locator:
-        return self.page.locator(f"#inpaint-painter .painter-{name}")
-
-    def set_brush(self, size: int) -> None:
-        self.painting_tool("size").fill(str(size))
-
-    def painted_pixels(self) -> int:
-        """How many pixels of the canvas are in the hole."""
-        count: int = self.page.evaluate(
-            """() => {
-                const canvas = document.querySelector("#inpaint-painter .painter-canvas");
-                const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-                let count = 0;
-                for (let at = 3; at < data.length; at += 4) count += data[at] > 127;
-                return count;
-            }"""
+    def place(self, x: float, y: float) -> tuple[float, float]:
+        """Where a pixel of the photograph is on the screen."""
+        box = self("#canvas").bounding_box()
+        view: dict[str, float] = self.page.evaluate(
+            "async () => { const { editor } = await import('/assets/editor.js'); return { ...editor.view }; }"
         )
-        return count
-
-    def run(self, tab: str, done: str, name: str = "run") -> None:
-        """Click a button and wait for the message that the job is done."""
-        before = self.message(tab).inner_text()
-        self.button(tab, name).click()
-        expect(self.message(tab)).not_to_have_text(before)
-        expect(self.message(tab)).to_contain_text(done)
-
-    def slider_pictures(self, tab: str) -> Locator:
-        return self.page.locator(f"#{tab}-slider img")
-
-    def picture(self, tab: str, name: str) -> Locator:
-        return self.page.locator(f"#{tab}-{name} img")
-
-    def click_picture(self, tab: str, name: str, u: float, v: float) -> None:
-        """Click a place of a picture, as shares of its width and height."""
-        picture = self.picture(tab, name).first
-        picture.scroll_into_view_if_needed()
-        box = picture.bounding_box()
         assert box is not None
-        # A picture is fitted into its box, with room at two sides.
-        width, height = picture.evaluate("image => [image.naturalWidth, image.naturalHeight]")
-        scale = min(box["width"] / width, box["height"] / height)
-        x = (box["width"] - scale * width) / 2 + (u * width + 0.5) * scale
-        y = (box["height"] - scale * height) / 2 + (v * height + 0.5) * scale
-        picture.click(position={"x": x, "y": y})
+        return box["x"] + view["x"] + x * view["scale"], box["y"] + view["y"] + y * view["scale"]
 
-    def table(self) -> Locator:
-        return self.page.locator("#inside-table")
+    def stroke(self, *points: tuple[float, float], release: bool = True) -> None:
+        """Paint through points of the photograph."""
+        first, *rest = [self.place(*point) for point in points]
+        self.page.mouse.move(*first)
+        self.page.mouse.down()
+        for x, y in rest or [first]:
+            self.page.mouse.move(x, y, steps=4)
+        if release:
+            self.page.mouse.up()
 
-    def download(self, tab: str, name: str) -> Download:
-        expect(self.button(tab, name)).to_be_enabled()
-        with self.page.expect_download() as started:
-            self.button(tab, name).click()
-        return started.value
+    def set_size(self, size: int) -> None:
+        self("#size").fill(str(size))
+        self("#size").press("Tab")
 
-    def focused(self) -> Any:
-        """Id of the part of the first tab that has the focus."""
-        return self.page.evaluate("() => document.activeElement?.closest('[id^=inpaint-]')?.id")
+    def tool(self, name: str) -> None:
+        self(f"[data-tool={name}]").click()
+
+    def color(self, x: int, y: int) -> list[int]:
+        """Color of the canvas where a pixel of the photograph is shown."""
+        left, top = self.place(x + 0.5, y + 0.5)
+        found: list[int] = self.page.evaluate(
+            """([x, y]) => {
+                const canvas = document.getElementById("canvas"), box = canvas.getBoundingClientRect();
+                const ratio = canvas.width / box.width;
+                const [left, top] = [(x - box.left) * ratio, (y - box.top) * ratio];
+                return [...canvas.getContext("2d").getImageData(left, top, 1, 1).data];
+            }""",
+            [left, top],
+        )
+        return found[:3]
+
+    def scale(self) -> float:
+        """Pixels of the screen for one of the photograph."""
+        return self.place(1, 0)[0] - self.place(0, 0)[0]
+
+    def download(self, button: str = "#download") -> Download:
+        with self.page.expect_download() as download:
+            self(button).click()
+        return download.value
+
+    def saved(self, folder: Path, button: str = "#download") -> Path:
+        download = self.download(button)
+        path = folder / download.suggested_filename
+        download.save_as(path)
+        return path
 
     def scrolls_sideways(self) -> bool:
-        wide: bool = self.page.evaluate(
-            "() => document.documentElement.scrollWidth > document.documentElement.clientWidth"
+        found: bool = self.page.evaluate("() => document.documentElement.scrollWidth > innerWidth")
+        return found
+
+    def focused(self) -> str:
+        found: str = self.page.evaluate(
+            "() => { const { id, dataset, value } = document.activeElement; return id || dataset.tool || value || ''; }"
         )
-        return wide
+        return found
 
     def screenshot(self, name: str, **options: Any) -> None:
-        folder = Path("build/screenshots")
-        folder.mkdir(parents=True, exist_ok=True)
-        self.page.screenshot(path=folder / f"{name}.png", **options)
+        """Keep a picture to look at."""
+        SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.screenshot(path=SCREENSHOTS / f"{name}.png", **options)

@@ -1,11 +1,14 @@
-"""What the page does with files and requests that nobody should send."""
+"""What the server does with files and requests that nobody should send."""
 
-import base64
+import contextlib
 import http.client
-import io
+import json
+import resource
+import socket
 import struct
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +16,10 @@ import httpx
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from PIL import Image
-from playwright.sync_api import expect
 
-from app.client import API, Client
-from app.conftest import OpenPage, Server
-from app.page import AppPage
-from psal.app.limits import MAX_FILE_BYTES, MAX_MESSAGE_BYTES
-from psal.io.photo import Photo
+from app.client import Client, picture, png
+from app.conftest import COMMAND, Server, running, with_timeouts
+from psal.app.limits import MAX_FILE_BYTES, MAX_JSON_BYTES, MAX_PHOTOS
 
 SVG = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
 
@@ -37,13 +36,6 @@ def png_of_zeros(width: int, height: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 
 
-@pytest.fixture
-def client(server: Server) -> Iterator[Client]:
-    opened = Client(server.address).open()
-    yield opened
-    opened.http.close()
-
-
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
@@ -55,228 +47,172 @@ def client(server: Server) -> Iterator[Client]:
     ],
     ids=["text", "svg", "bomb", "header", "empty"],
 )
-def test_a_bad_file_gets_a_sentence(name: str, content: bytes, words: str, page: AppPage, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    page.choose("inpaint", "photo", tmp_path / name)
-    expect(page.opening_message("inpaint")).to_contain_text(words)
-    expect(page.opening_message("inpaint")).to_contain_text(name)
-    expect(page.opening_message("inpaint")).not_to_contain_text("/")
-    expect(page.preview("inpaint", "photo")).to_be_hidden()
-    if name == "letter.png":
-        page.screenshot("inpaint-bad-file")
-
-
-def test_a_mask_of_another_size_gets_a_sentence(page: AppPage, photo_file: Path, tmp_path: Path) -> None:
-    Photo(np.full((50, 60), 255, np.uint8)).save(tmp_path / "mask.png")
-    page.drop("inpaint", "photo", photo_file)
-    page.choose("inpaint", "mask", tmp_path / "mask.png")
-    expect(page.opening_message("inpaint")).to_contain_text(
-        "mask.png is 60 × 50 pixels and the picture 160 × 128: they must have the same size."
-    )
+def test_a_bad_file_gets_a_sentence(name: str, content: bytes, words: str, client: Client, server: Server) -> None:
+    refused = client.send(content, name)
+    assert (refused.status_code, words in refused.json()["error"]) == (422, True), refused.text
+    assert refused.json()["error"].startswith(name)
+    assert "/" not in refused.text
 
 
 def test_a_file_that_is_too_large_is_refused_whatever_its_header_says(client: Client, server: Server) -> None:
-    connection = http.client.HTTPConnection(server.address.removeprefix("http://"))
-    connection.putrequest("POST", f"{API}/upload")
-    connection.putheader("Content-Length", str(MAX_FILE_BYTES + 10**6))
-    connection.putheader("Cookie", "; ".join(f"{name}={value}" for name, value in client.http.cookies.items()))
+    before = set(server.files())
+    connection = http.client.HTTPConnection(server.address.removeprefix("http://").strip("/"))
+    connection.putrequest("POST", "/photos")
+    connection.putheader("Content-Length", str(3 * MAX_FILE_BYTES))
     connection.endheaders()
     answer = connection.getresponse()
     assert (answer.status, b"at most 100 MB" in answer.read()) == (413, True)
     connection.close()
 
     def pieces() -> Iterator[bytes]:
-        yield b'--b\r\nContent-Disposition: form-data; name="files"; filename="a.png"\r\n\r\n'
         for _ in range(MAX_FILE_BYTES // 10**6 + 2):
             yield bytes(10**6)
 
-    try:
-        kind = {"content-type": "multipart/form-data; boundary=b"}
-        refused = client.http.post(f"{API}/upload", headers=kind, content=pieces())
-        assert refused.status_code == 413
-    except httpx.WriteError:
-        pass  # the server hung up before all was sent
-    message = {"data": ["x" * MAX_MESSAGE_BYTES], "fn_index": 0, "session_hash": client.page}
-    refused = client.http.post(f"{API}/queue/join", json=message)
-    assert (refused.status_code, "may have at most 8 MB" in refused.text) == (413, True)
-    assert not [path for path in server.sessions_files() if path.stat().st_size > 10**6]
+    with contextlib.suppress(httpx.WriteError):  # the server hung up before all was sent
+        assert client.http.post("/photos", content=pieces()).status_code == 413
+    client.sample("upscale")
+    refused = client.post("/marks", content=b"[" + b"1," * MAX_JSON_BYTES)
+    assert (refused.status_code, refused.json()["error"]) == (413, "the request is too long")
+    assert not [path for path in set(server.files()) - before if path.stat().st_size > 10**6]
 
 
 @pytest.mark.parametrize(
     "path",
     [
-        "/etc/passwd", "//etc/passwd", "%2Fetc%2Fpasswd", "../../../../../../etc/passwd", "/proc/self/environ",
-        "/proc/self/cwd/pyproject.toml", "http://127.0.0.1:1/", "https://example.com/a.png", "file:///etc/passwd",
-        "C:/Windows/win.ini", "pyproject.toml", ".", "/etc/passwd%00.png",
+        "/etc/passwd", "//etc/passwd", "/assets/../../../../etc/passwd", "/assets/%2e%2e/%2e%2e/limits.py",
+        "/assets/..%2flimits.py", "/photos/../../etc/passwd", "/photos/%2e%2e", "/assets/", "/assets", "/index.html",
+        "/photos/a/tiles/pixels/0/0/../../../../etc/passwd", "/docs", "/gradio_api/file=/etc/passwd", "/assets/%00.js",
+        "/inside/", "/api/",
+        "/api/delete", "/assets/editor.js/x", "/photos", "/folders/x/zip", "/matches/x/files/query",
+        "/samples/inpaint", "/%ff%fe", "/" + "a" * 8000,
     ],
 )  # fmt: skip
-def test_no_file_of_the_machine_can_be_read(path: str, client: Client, server: Server) -> None:
-    for address in (f"{API}/file={path}", f"{API}/file={server.folder()}/../{path}", f"{API}/file/{path}"):
-        refused = client.http.get(address)
-        assert refused.status_code in (403, 404)
-        assert "root:" not in refused.text
-    refused = client.join(client.event("inpaint-photo", "upload"), [{"path": path, "name": "a.png"}])
-    assert refused.status_code == 403
-
-
-def test_files_of_other_sessions_cannot_be_used(client: Client, server: Server, photo_file: Path) -> None:
-    value = client.drop(photo_file)
-    assert client.http.get(f"{API}/file={value['path']}").status_code == 200
-    message, opened = client.open_photo(value)
-    assert (message, opened["width"]) == ("", 160)
-    other = Client(server.address).open()
-    assert other.http.get(f"{API}/file={value['path']}").status_code == 403
-    assert other.join(other.event("inpaint-photo", "upload"), [value]).status_code == 403
-    other.page = client.page  # somebody else's page
-    assert other.join(other.event("inpaint-photo", "upload"), [other.drop(photo_file)]).status_code == 403
-    assert other.http.get(f"{API}/queue/data", params={"session_hash": client.page}).status_code == 403
-    assert other.http.get(f"{API}/heartbeat/{client.page}").status_code == 403
-    cancel = {"session_hash": client.page, "fn_index": 0, "event_id": "a"}
-    assert other.http.post(f"{API}/cancel", json=cancel).status_code == 403
-
-
-def test_links_do_not_lead_out_of_a_sessions_folder(client: Client, photo_file: Path) -> None:
-    link = Path(client.drop(photo_file)["path"]).with_name("link.png")
-    link.symlink_to("/etc/passwd")
-    assert client.http.get(f"{API}/file={link}").status_code == 403
-
-
-@pytest.mark.parametrize("name", ["../../../../tmp/evil.png", "/etc/evil.png", "..\\..\\evil.png", "..", "a\x00b.png"])
-def test_an_upload_stays_in_the_sessions_folder(name: str, client: Client, server: Server) -> None:
-    answer = client.upload(name, b"x")
-    if answer.status_code == 200:
-        [kept] = answer.json()
-        assert server.folder() / "sessions" in Path(kept).parents
-        assert ".." not in Path(kept).parts
-    else:
-        assert answer.status_code == 400
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [
-        ("GET", "/gradio_api/proxy=https://example.com/"), ("GET", "/proxy=https://example.com/"),
-        ("POST", "/gradio_api/run/predict"), ("POST", "/gradio_api/call/fill"), ("POST", "/gradio_api/api/fill"),
-        ("POST", "/gradio_api/component_server"), ("GET", "/gradio_api/deep_link"), ("GET", "/?deep_link=../x"),
-        ("GET", "/monitoring"), ("GET", "/monitoring/summary"), ("GET", "/gradio_api/openapi.json"),
-        ("GET", "/gradio_api/runs"), ("POST", "/gradio_api/vibe-edit/"), ("GET", "/gradio_api/vibe-code"),
-        ("POST", "/gradio_api/process_recording"), ("GET", "/gradio_api/stream/a/b/1/playlist.m3u8"),
-        ("GET", "/gradio_api/custom_component/1/client/component/index.js"), ("GET", "/docs"), ("POST", "/login"),
-        ("GET", "/gradio_api/mcp/sse"), ("GET", "/static/../../../../etc/passwd"), ("GET", "/gradio_api/upload"),
-        ("GET", "/assets/%2e%2e/%2e%2e/%2e%2e/%2e%2e/etc/passwd"),
-    ],
-)  # fmt: skip
-def test_what_the_page_does_not_need_is_not_there(method: str, path: str, client: Client) -> None:
-    # A raw target, since httpx would tidy the dots away.
-    request = client.http.build_request(method, "/", json={} if method == "POST" else None)
-    request.url = request.url.copy_with(raw_path=path.encode())
+def test_what_the_page_does_not_need_is_not_there(path: str, client: Client) -> None:
+    request = client.http.build_request("GET", "/")
+    request.url = request.url.copy_with(raw_path=path.encode())  # httpx would tidy the dots away
     refused = client.http.send(request)
-    assert refused.status_code in (403, 404, 405)
+    assert refused.status_code in (400, 403, 404, 405), refused.text
     assert "root:" not in refused.text
-
-
-def test_nothing_happens_without_the_page_or_under_another_name(server: Server) -> None:
-    with httpx.Client(base_url=server.address, trust_env=False) as stranger:
-        assert stranger.post(f"{API}/upload", files={"files": ("a.png", b"x")}).status_code == 403
-        joined = stranger.post(f"{API}/queue/join", json={"data": [], "fn_index": 0, "session_hash": "a"})
-        assert joined.status_code == 403
-        assert stranger.get("/", headers={"host": "evil.example"}).status_code == 403
-
-
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"{", b"[]", b"null", b'{"session_hash": 7}', b'{"session_hash": "a", "fn_index": "x"}', b"[" * 9999],
-)
-def test_a_request_that_makes_no_sense_is_refused(content: bytes, client: Client) -> None:
-    refused = client.http.post(f"{API}/queue/join", content=content)
-    assert refused.status_code in (400, 403, 404, 422)
     assert "Traceback" not in refused.text
 
 
+DEEP = b"[" * 100_000
+MARKS: list[Any] = [
+    None, 7, [], "x", {}, {"kind": 7}, {"kind": "faces"}, {"kind": "stroke"},
+    {"kind": "stroke", "points": [], "size": 5},
+    {"kind": "stroke", "points": [[1, 2]], "size": 0}, {"kind": "stroke", "points": [[1, 2]], "size": 1e300},
+    {"kind": "stroke", "points": [[1, 2]], "size": "wide"}, {"kind": "stroke", "points": [[1e300, 2]], "size": 5},
+    {"kind": "stroke", "points": [[1, None]], "size": 5}, {"kind": "stroke", "points": [[1, 2, 3]], "size": 5},
+    {"kind": "stroke", "points": "ab", "size": 5}, {"kind": "stroke", "points": [[True, 2]], "size": 5},
+    {"kind": "stroke", "points": [[1, 2]] * 20_001, "size": 5}, {"kind": "lasso", "points": [[1, 2], [3, 4]]},
+    {"kind": "grow", "pixels": -1}, {"kind": "grow", "pixels": 1e9}, {"kind": "grow", "pixels": 1.5},
+    {"kind": "invert", "layer": "sky"}, {"kind": "stroke", "points": [[1, 2]], "size": 5, "layer": ["hole"]},
+    {"kind": "stroke", "points": [[9, 9]], "size": 5, "fill": True, "seed": 2**70},
+    {"kind": "stroke", "points": [[9, 9]], "size": 5, "fill": True, "seed": 1.5},
+]  # fmt: skip
+
+
+def test_requests_that_make_no_sense_are_refused_in_a_sentence(client: Client, photo_file: Path) -> None:
+    client.open(photo_file)
+    bodies = [
+        DEEP,
+        b'{"a":' * 50_000,
+        b"{",
+        b"\xff\xfe",
+        b'{"kind": NaN}',
+        b'{"seed": 1e999}',
+        b'{"seed": ' + b"9" * 6000,
+    ]
+    for body in [*bodies, *(json.dumps(mark).encode() for mark in MARKS)]:
+        refused = client.post("/marks", content=body)
+        assert refused.status_code in (400, 413, 422), (body[:80], refused.text)
+        assert refused.json()["error"]
+    for body in (b'{"position": -1}', b'{"position": 1e30}', b'{"position": "x"}', b"{}", b'{"position": 1}', DEEP):
+        assert client.post("/position", content=body).status_code in (400, 422)
+    for query in (
+        "seed=x",
+        "seed=1e400",
+        f"seed={2**63}",
+        "scale=nan",
+        "scale=-1",
+        "scale=1",
+        "scale=inf",
+        "scale=" + "9" * 5000,
+    ):
+        assert client.post(f"/edits/upscale?{query}").status_code == 422, query
+    assert client.post("/edits/inpaint").status_code == 404
+    assert client.http.post("/samples/faces").status_code == 404
+    state = client.get().json()
+    assert (state["message"], state["job"]) == (None, None)
+
+
 @pytest.mark.parametrize(
-    ("values", "words"),
+    ("name", "shown"),
     [
-        ({"seed": 1e300}, "64 bits"),
-        ({"painted": "javascript:alert(1)"}, "did not arrive"),
-        ({"painted": "data:image/png;base64,AAAA"}, "not a picture"),
-        ({"photo": None}, "Give a photograph first"),
-        ({"photo": [1, 2]}, "Give a photograph first"),
-        ({"photo": {"path": 7}}, "403"),
+        ("../../../../tmp/evil.png", "evil.png"),
+        ("..\\..\\evil.png", "evil.png"),
+        ("..", "picture"),
+        ("a\x00b.png", "a_b.png"),
+        ("x" * 3000 + ".png", "x" * 80 + ".png"),
+        ("<img onerror=alert(1)>.png", "_img onerror_alert(1)_.png"),
+        ("Zürich – 山.png", "Zürich _ 山.png"),
     ],
 )
-def test_values_that_no_page_sends_get_a_sentence(
-    values: dict[str, Any], words: str, client: Client, photo_file: Path
-) -> None:
-    _, photo = client.open_photo(client.drop(photo_file))
-    given = {"photo": photo, "mask": None, "painted": "", "seed": 0, "done": None} | values
-    try:
-        message, *_ = client.answer(client.event("inpaint-run", "click"), list(given.values()))
-    except (httpx.HTTPStatusError, RuntimeError) as error:  # the middleware or Gradio had something against it
-        message = str(error)
-    assert words in message
+def test_names_are_made_plain(name: str, shown: str, client: Client, server: Server, photo_file: Path) -> None:
+    assert client.open(photo_file.read_bytes(), name)["name"] == shown
+    client.stroke((60, 60), size=20)
+    assert client.get("/file").status_code == 200
+    assert all(server.folder() in path.resolve().parents for path in server.files())
 
 
-def test_painting_of_another_size_gets_a_sentence(client: Client, photo_file: Path) -> None:
-    _, photo = client.open_photo(client.drop(photo_file))
-    buffer = io.BytesIO()
-    Image.new("RGBA", (7, 9), "white").save(buffer, "PNG")
-    painted = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
-    message, *_ = client.answer(client.event("inpaint-run", "click"), [photo, None, painted, 0, None])
-    assert "must be RGBA of 160 × 128 pixels" in message
+def test_half_sent_requests_are_closed(tmp_path: Path) -> None:
+    with running(tmp_path, *with_timeouts(request=0.5, body=1.0)) as server:
+        host, port = server.address.removeprefix("http://").strip("/").split(":")
+        own, form = f"Host: {host}:{port}\r\n", "Content-Type: multipart/form-data; boundary=b\r\n"
+        for sent in (
+            "", "GET / HT", f"GET / HTTP/1.1\r\n{own}", f"GET /nothing HTTP/1.1\r\n{own}\r\nGET /",
+            f"POST /photos HTTP/1.1\r\n{own}Content-Length: 99\r\n\r\nabc",
+            f"POST /api/upscale HTTP/1.1\r\n{own}{form}Content-Length: 99\r\n\r\n--b",
+        ):  # fmt: skip
+            with socket.create_connection((host, int(port)), timeout=60) as connection:
+                connection.sendall(sent.encode())
+                received = b""
+                while piece := connection.recv(4096):  # until the server closes
+                    received += piece
+            assert (b" 408 " in received) == sent.startswith("POST"), (sent, received)
+        assert httpx.get(server.address, trust_env=False).status_code == 200
 
 
-@pytest.fixture
-def large(tmp_path: Path, photo: NDArray[Any]) -> Path:
-    """A picture that takes a while to rebuild."""
-    Image.fromarray(photo).resize((3400, 3400)).save(tmp_path / "large.png", compress_level=1)
-    return tmp_path / "large.png"
+def test_a_full_quota_is_told_in_one_sentence(client: Client, photo: NDArray[Any], server: Server) -> None:
+    pictures = [client.http.post("/photos", content=png(photo)) for _ in range(MAX_PHOTOS + 1)]
+    assert [answer.status_code for answer in pictures] == [200] * MAX_PHOTOS + [507]
+    assert pictures[-1].json()["error"].startswith("8 photographs are open in this browser: close one")
+    folder = next(
+        path.parents[2] for path in server.files() if path.name == "original.npy" and pictures[0].json()["id"]
+    )
+    own = next(p for p in server.folder().glob("sessions/*") if len(list(p.iterdir())) == MAX_PHOTOS)
+    with (own / "much").open("wb") as file:
+        file.truncate(1201 * 10**6)
+    client.id = pictures[0].json()["id"]
+    refused = client.send(png(photo))
+    assert refused.status_code == 507
+    assert refused.json()["error"].startswith("your pictures take 120")
+    assert folder.exists()
+    assert client.get().status_code == 200
 
 
-def start_long_job(page: AppPage, large: Path) -> None:
-    page.go_to("reconstruct")
-    page.drop("reconstruct", "photo", large)
-    page.drop("reconstruct", "reference", large)
-    page.button("reconstruct", "run").click()
-    expect(page.message("reconstruct")).to_contain_text("reconstruct")
-
-
-@pytest.mark.slow  # not reliable yet: the messages of the stop and of the job arrive in either order
-def test_a_job_stops_when_told_to_and_the_next_one_runs(page: AppPage, large: Path) -> None:
-    start_long_job(page, large)
-    page.screenshot("reconstruct-running", full_page=True)
-    page.button("reconstruct", "stop").click()
-    expect(page.message("reconstruct")).to_contain_text("Stopped")
-    page.put_sample("reconstruct")
-    page.run("reconstruct", "Done in")
-
-
-def test_one_job_a_session_and_a_queue_that_says_where_one_stands(open_page: OpenPage, large: Path) -> None:
-    first, second, third = open_page(), open_page(), open_page()
-    for page in (first, third):
-        page.go_to("upscale")
-        page.put_sample("upscale")
-    for page in (first, second):
-        start_long_job(page, large)
-    first.go_to("upscale")
-    first.button("upscale", "run").click()
-    expect(first.toast()).to_contain_text("one job at a time")
-    third.button("upscale", "run").click()
-    expect(third.message("upscale")).to_contain_text("queue: 1/1")
-    third.screenshot("queue")
-    second.button("reconstruct", "stop").click()
-    expect(third.message("upscale")).to_contain_text("Done in")
-    first.go_to("reconstruct")
-    first.button("reconstruct", "stop").click()
-    expect(first.message("reconstruct")).to_contain_text("Stopped")
-
-
-def test_leaving_ends_the_job(open_page: OpenPage, server: Server, large: Path) -> None:
-    others = set(server.sessions_files())
-    page = open_page()
-    start_long_job(page, large)
-    page.page.close()
-    server.wait_until(lambda: set(server.sessions_files()) <= others)
-    other = open_page()
-    other.put_sample("inpaint")
-    other.wait_for_canvas()
-    other.run("inpaint", "Done in")
+def test_a_full_disk_is_told_in_one_sentence_without_a_path(tmp_path: Path, photo: NDArray[Any]) -> None:
+    limit = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (300_000, 300_000))
+    with running(tmp_path, *COMMAND, preexec_fn=limit) as server:
+        client = Client(server.address)
+        small = client.open(png(photo))
+        for content in (bytes(400_000), png(np.tile(photo, (3, 3, 1)) // 64)):  # too large as a file, or as an array
+            refused = client.send(content, "large.png")
+            assert refused.status_code in (422, 507), refused.text
+            assert refused.json() == {
+                "error": "there is no room left on the server's disk: make some, or use a smaller picture"
+            }
+        assert client.get().json()["id"] == small["id"]
+        refused = client.http.post("/api/upscale", files={"photo": ("a.png", png(photo))}, data={"scale": "4"})
+        assert "no room left" in refused.text or refused.status_code == 200
+        assert picture(client.get("/tiles/pixels/0/0/0").content).shape == (128, 160, 3)

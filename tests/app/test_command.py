@@ -9,10 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from app.conftest import COMMAND
+from app.client import Client, png
+from app.conftest import COMMAND, running
 
 PIPES: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
 
@@ -36,32 +36,50 @@ def test_a_host_that_is_not_this_computer_is_named(host: str) -> None:
     assert f"--host {host} is no address of this computer" in done.stderr
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
-def test_ctrl_c_stops_with_no_trace_left(host: str, tmp_path: Path) -> None:
-    """A page is open and its files are there; a warning is given where others can reach the server."""
-    heed = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # a background job would hand down that it is ignored
-    environment = os.environ | {"TMPDIR": str(tmp_path)}
-    with subprocess.Popen([*COMMAND, "--host", host], preexec_fn=heed, env=environment, **PIPES) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().split()[3]
-        with httpx.Client(base_url=address, trust_env=False) as client:
-            client.get("/").raise_for_status()
-            client.post("/gradio_api/upload", files={"files": ("a.png", b"x")}).raise_for_status()
-            with client.stream("GET", "/gradio_api/heartbeat/abc") as heartbeat:
-                assert heartbeat.status_code == 200
-                process.send_signal(signal.SIGINT)
-                output, complaints = process.communicate(timeout=60)
-    assert (process.returncode, output) == (130, "")
-    *warnings, last = complaints.splitlines()
-    assert last == "interrupted"
-    assert [line.startswith("warning: whoever can reach this computer") for line in warnings] == [True] * (
-        host != "127.0.0.1"
-    )
+@pytest.mark.parametrize(
+    ("number", "code", "complaint"),
+    [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, ""), (signal.SIGHUP, 0, "")],
+)
+def test_a_stopped_server_leaves_no_trace(number: int, code: int, complaint: str, tmp_path: Path, photo: Any) -> None:
+    """A page is open and its files are there, also when the terminal is closed (SIGHUP)."""
+    heed = partial(signal.signal, number, signal.SIG_DFL)  # a background job would hand down that it is ignored
+    with running(tmp_path, *COMMAND, preexec_fn=heed) as server:
+        client = Client(server.address)
+        client.open(png(photo))
+        states = client.states()
+        next(states)
+        assert server.files()
+        workers = server.workers()
+        server.process.send_signal(number)
+        output, complaints = server.process.communicate(timeout=60)
+        assert (server.process.returncode, output, complaints) == (code, "", complaint)
     assert list(tmp_path.glob("psal-app-*")) == []
+    assert not [pid for pid in workers if Path(f"/proc/{pid}").exists()]
 
 
-def test_without_gradio_the_extra_is_named() -> None:
-    script = "import sys; sys.modules['gradio'] = None; import psal.cli.main; psal.cli.main.main()"
+def test_a_start_removes_what_a_killed_server_left_and_nothing_else(tmp_path: Path, photo: Any) -> None:
+    with running(tmp_path) as killed:
+        client = Client(killed.address)
+        client.open(png(photo))
+        [left] = tmp_path.glob("psal-app-*")
+        killed.process.kill()
+        killed.process.wait()
+    assert left.exists()
+    (tmp_path / "psal-app-of-somebody").mkdir()  # without a lock: not a server's
+    with running(tmp_path) as first:
+        assert not left.exists()
+        with running(tmp_path) as second:
+            assert len(list(tmp_path.glob("psal-app-*"))) == 3
+            # The page of the killed server: its photograph is gone, and it is told so.
+            client.http.base_url = second.address  # type: ignore[assignment]
+            assert client.get().json() == {"error": "this page has expired: load it again"}
+            assert client.get("/events").status_code == 403
+        assert first.process.poll() is None
+    assert [path.name for path in tmp_path.glob("psal-app-*")] == ["psal-app-of-somebody"]
+
+
+def test_without_starlette_the_extra_is_named() -> None:
+    script = "import sys; sys.modules['uvicorn'] = None; import psal.cli.main; psal.cli.main.main()"
     done = subprocess.run([sys.executable, "-c", script, "app"], **PIPES, timeout=120, check=False)
     assert done.returncode == 1
     assert "pip install 'psal[app]'" in done.stderr

@@ -1,47 +1,19 @@
 """Starting, serving and stopping the page."""
 
-import asyncio
-import contextlib
 import errno
-import ipaddress
 import logging
-import os
-import shutil
+import signal
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
-from psal.app.limits import MAX_CONCURRENT_EDITS, MAX_FILE_BYTES, MEGA
-from psal.app.sessions import Sessions
-from psal.app.workers import Workers
+from psal.app.limits import Timeouts
+from psal.app.storage import temporary_folder
 from psal.errors import UsageError
 
 FIRST_PORT, PORTS_TO_TRY = 7860, 100
-SWEEP_SECONDS = 60
-PATIENCE_AT_THE_END = 2  # seconds, for connections to close
-# Gradio looks at these when it is imported: nothing is reported or asked for elsewhere.
-ENVIRONMENT = {
-    "GRADIO_ANALYTICS_ENABLED": "False",
-    "GRADIO_ANALYTICS_MAX_EVENTS": "1",
-    "GRADIO_RUN_HISTORY": "False",
-    "GRADIO_MCP_SERVER": "False",
-    "HF_HUB_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-}
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this computer reaches a server that listens there.
-
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
+LOG_FORMAT = "%(levelname)s: %(message)s"
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -78,83 +50,66 @@ def listen(host: str, port: int | None) -> socket.socket:
     raise UsageError(f"ports {FIRST_PORT} to {FIRST_PORT + PORTS_TO_TRY - 1} are all in use: choose one with --port")
 
 
-def address_of(listening: socket.socket, host: str) -> str:
-    """What to type into a browser."""
+def address_of(listening: socket.socket, host: str, token: str | None) -> str:
+    """What to type into a browser; with the token, if there is one."""
     name = "localhost" if host in ("0.0.0.0", "::", "[::]") else host
-    return f"http://{f'[{name}]' if ':' in name.strip('[]') and '[' not in name else name}:{listening.getsockname()[1]}"
+    name = f"[{name}]" if ":" in name and "[" not in name else name
+    return f"http://{name}:{listening.getsockname()[1]}/" + (f"?token={token}" if token else "")
 
 
-def serve(listening: socket.socket, host: str, ready: Callable[[], None]) -> None:
-    """Serve the page until ctrl-C.
+def serve(listening: socket.socket, host: str, ready: Callable[[str], None], timeouts: Timeouts | None = None) -> None:
+    """Serve the page until ctrl-C, SIGTERM or SIGHUP.
 
     Args:
         listening: from :func:`listen`.
         host: that it listens on.
-        ready: called when the page can be opened.
+        ready: called with the address when the page can be opened.
+        timeouts: other ones than usual.
 
     Raises:
-        KeyboardInterrupt: when it was stopped, after everything has been cleaned up.
+        KeyboardInterrupt: when it was stopped by ctrl-C, after everything has been cleaned up.
     """
-    root = Path(tempfile.mkdtemp(prefix="psal-app-")).resolve()
-    workers = Workers(MAX_CONCURRENT_EDITS + 1)  # one more, so that pictures open while others are edited
-    try:
-        workers.start_one()  # loads while the following does
-        os.environ.update(ENVIRONMENT | {"GRADIO_TEMP_DIR": str(root)})
-        _run(listening, host, root, workers, ready)
-    finally:
-        workers.close()
-        shutil.rmtree(root, ignore_errors=True)
+    with temporary_folder() as root:
+        tempfile.tempdir = str(root)  # parts of forms go there too
+        _run(listening, host, root, ready, timeouts or Timeouts())
 
 
-def _run(listening: socket.socket, host: str, root: Path, workers: Workers, ready: Callable[[], None]) -> None:
-    import fastapi
-    import gradio as gr
+def _end(number: int, frame: Any) -> None:
+    raise SystemExit(128 + number)
+
+
+def _run(listening: socket.socket, host: str, root: Any, ready: Callable[[str], None], timeouts: Timeouts) -> None:
     import uvicorn
-    from starlette.routing import Mount
 
-    from psal.app.middleware import Middleware
-    from psal.app.page import build_page, page_style
-    from psal.app.parts import EDIT_QUEUE
+    from psal.app.access import Access
+    from psal.app.application import build_application
+    from psal.app.connection import protocol_with_timeout
+    from psal.app.service import Service
 
-    sessions = Sessions(root / "sessions")
-    blocks = build_page(sessions, workers, root)
-    port = listening.getsockname()[1]
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: Any) -> AsyncIterator[None]:
-        sweeping = asyncio.create_task(_sweep(sessions))
-        ready()
-        yield
-        sweeping.cancel()
-
-    outer = fastapi.FastAPI(lifespan=lifespan, openapi_url=None, docs_url=None, redoc_url=None)
-    gr.mount_gradio_app(
-        outer, blocks, path="/", server_name=host, server_port=port, footer_links=[], run_history=False,
-        allowed_paths=[], show_error=True, max_file_size=f"{MAX_FILE_BYTES // MEGA}mb", ssr_mode=False, pwa=False,
-        mcp_server=False, enable_monitoring=False, root_path="", **page_style(),
-    )  # fmt: skip
-    served: Any = next(route.app for route in outer.routes if isinstance(route, Mount))
-    blocks.has_launched = True  # as Blocks.launch() has it: from here on Gradio too checks where files lie
-    hosts = {"127.0.0.1", "localhost", "::1", "[::1]", host.strip("[]")} if is_loopback(host) else None
-    guarded = Middleware(outer, sessions=sessions, blocks=blocks, hosts=hosts, port=port, edits=EDIT_QUEUE)
+    logging.basicConfig(format=LOG_FORMAT, level=logging.WARNING)
+    access = Access(host, listening.getsockname()[1])
+    service = Service(root, access, timeouts)
+    service.workers.start_one()  # loads while the first page is opened
 
     class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            ready(address_of(listening, host, access.token))
+
         async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
             logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # that pages were open is no error
-            blocks.close(verbose=False)
-            served.stop_event.set()  # ends what would keep connections open
-            workers.close()
-            shutil.rmtree(root, ignore_errors=True)  # before uvicorn raises the signal again, which may end all
+            service.close()
             await super().shutdown(sockets)
 
     config = uvicorn.Config(
-        guarded, log_level="error", access_log=False, lifespan="on", proxy_headers=False, server_header=False,
-        timeout_graceful_shutdown=PATIENCE_AT_THE_END,
+        build_application(service), log_config=None, log_level="error", access_log=False, lifespan="on",
+        proxy_headers=False, server_header=False, ws="none", http=protocol_with_timeout(timeouts.request),
+        timeout_graceful_shutdown=int(timeouts.close),
     )  # fmt: skip
-    Server(config).run(sockets=[listening])
-
-
-async def _sweep(sessions: Sessions) -> None:
-    while True:
-        await asyncio.sleep(SWEEP_SECONDS)
-        await asyncio.to_thread(sessions.sweep)
+    server = Server(config)
+    try:
+        signal.signal(signal.SIGHUP, server.handle_exit)  # the terminal was closed
+        signal.signal(signal.SIGTERM, _end)  # uvicorn raises it again when it has stopped
+        server.run(sockets=[listening])
+    finally:
+        service.close()

@@ -1,4 +1,4 @@
-"""Who is on the page: a folder for each session's files, which goes when the session does, and one job at a time."""
+"""Who is on the page: each session has a folder, its open photographs and a secret in a cookie."""
 
 import contextlib
 import os
@@ -8,55 +8,87 @@ import shutil
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Generic, TypeVar
 
-from psal.app.limits import IDLE_SECONDS, MAX_SESSION_BYTES, MEGA
+from psal.app.limits import MAX_NAME_LENGTH, MAX_PHOTOS, MAX_SESSION_BYTES, MAX_SESSIONS, MEGA
+from psal.app.open_document import OpenDocument
 from psal.errors import UsageError
 
-MAX_NAME_LENGTH = 80
-BUSY = "one job at a time: another one of yours is running, perhaps in another window; wait for it, or stop it"
+Item = TypeVar("Item")
 
 
 class UnknownSessionError(LookupError):
-    """No page of this server was opened before, or it was left."""
+    """The session was never there, or has ended."""
 
 
-@dataclass
+class NoRoomError(UsageError):
+    """There is no room for a further file; the message is a sentence for the page."""
+
+
+class Shelf(Generic[Item]):
+    """What a session has of one kind, by random names that only its own page knows."""
+
+    def __init__(self) -> None:
+        self._items: dict[str, Item] = {}
+
+    def put(self, item: Item, name: str | None = None) -> str:
+        name = name or secrets.token_hex(8)
+        self._items[name] = item
+        return name
+
+    def get(self, name: str) -> Item:
+        """
+        Raises:
+            UnknownSessionError: if there is none of that name.
+        """
+        try:
+            return self._items[name]
+        except KeyError:
+            raise UnknownSessionError from None
+
+    def pop(self, name: str) -> Item | None:
+        return self._items.pop(name, None)
+
+    def all(self) -> list[Item]:
+        return list(self._items.values())
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+
 class Session:
     """A browser.
 
+    Args:
+        folder: for its files.
+
     Attributes:
         token: the secret that its cookie holds.
-        folder: of its files; no request reads or writes any other.
-        pages: session hashes of its open pages.
+        documents: its open photographs.
+        folders: of its folder runs and of the matches that it looks into.
+        holds: open pages and running jobs, which keep it.
         seen: when it last asked for something.
-        stop: set to end the job that runs; None where none does.
     """
 
-    token: str
-    folder: Path
-    pages: set[str] = field(default_factory=set)
-    seen: float = field(default_factory=time.monotonic)
-    stop: threading.Event | None = None
-
-    def owns(self, path: str | Path) -> bool:
-        """Whether a path, links and dots resolved, is that of something in the session's folder."""
-        try:
-            return self.folder in Path(path).resolve().parents
-        except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
-            return False
+    def __init__(self, folder: Path) -> None:
+        self.token = secrets.token_urlsafe(32)
+        self.folder = folder
+        self.documents: Shelf[OpenDocument] = Shelf()
+        self.folders: Shelf[Path] = Shelf()
+        self.holds = 0
+        self.seen = time.monotonic()
 
     def new_folder(self) -> Path:
         """A new folder in the session's own.
 
         Raises:
-            UsageError: if there is too much in it.
+            NoRoomError: if there is too much in it.
         """
         if (kept := sum(map(_size_of, self.files()))) > MAX_SESSION_BYTES:
-            raise UsageError(
-                f"there are {kept / MEGA:.0f} MB of your pictures here, of which at most "
-                f"{MAX_SESSION_BYTES / MEGA:.0f} are kept: reload the page to start again"
+            raise NoRoomError(
+                f"your pictures take {kept / MEGA:.0f} MB here, of at most {MAX_SESSION_BYTES / MEGA:.0f} MB: "
+                "download what you need and close a photograph"
             )
         folder = self.folder / secrets.token_hex(8)
         folder.mkdir(parents=True, mode=0o700)
@@ -66,25 +98,30 @@ class Session:
         """All files of the session."""
         return [Path(folder, name) for folder, _, names in os.walk(self.folder) for name in names]
 
-    def forget(self, path: str | Path | None) -> None:
-        """Remove a file's folder, if it is one of the session's."""
-        if path is not None and self.owns(path) and Path(path).resolve().parent != self.folder:
-            shutil.rmtree(Path(path).resolve().parent, ignore_errors=True)
-
-    @contextlib.contextmanager
-    def job(self) -> Iterator[threading.Event]:
-        """Hold the session's only job; yields what is set when it is to stop.
+    def check_photos(self) -> None:
+        """Check that a further photograph may be opened.
 
         Raises:
-            UsageError: if the session has another job.
+            NoRoomError: if not.
         """
-        if self.stop is not None:
-            raise UsageError(BUSY)
-        self.stop = threading.Event()
+        if len(self.documents) >= MAX_PHOTOS:
+            raise NoRoomError(f"{MAX_PHOTOS} photographs are open in this browser: close one of their pages first")
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep the session while a page is connected or a job runs."""
+        self.holds += 1
         try:
-            yield self.stop
+            yield
         finally:
-            self.stop = None
+            self.holds -= 1
+            self.seen = time.monotonic()
+
+    def end(self) -> None:
+        """Stop its jobs and remove its files."""
+        for document in self.documents.all():
+            document.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 class Sessions:
@@ -92,26 +129,30 @@ class Sessions:
 
     Args:
         folder: where each gets a folder of its own.
+        idle: seconds without a request or an open page after which one ends.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder.resolve()
+    def __init__(self, folder: Path, idle: float) -> None:
+        self._folder, self._idle = folder.resolve(), idle
         self._lock = threading.Lock()
         self._by_token: dict[str, Session] = {}
-        self._by_page: dict[str, Session] = {}
 
     def __len__(self) -> int:
         return len(self._by_token)
 
     def welcome(self, token: str | None) -> Session:
-        """The session of that token, or a new one with a new token."""
+        """The session of that token, or a new one.
+
+        Raises:
+            NoRoomError: if there are too many.
+        """
         with self._lock:
             session = self._by_token.get(token or "")
             if session is None:
-                token = secrets.token_urlsafe(32)
-                # The folder's name shows in addresses; the token must not.
-                session = Session(token, self._folder / secrets.token_hex(16))
-                self._by_token[token] = session
+                if len(self._by_token) >= MAX_SESSIONS:
+                    raise NoRoomError("too many people are here at the moment: try again in some minutes")
+                session = Session(self._folder / secrets.token_hex(16))
+                self._by_token[session.token] = session
             session.seen = time.monotonic()
             return session
 
@@ -128,51 +169,21 @@ class Sessions:
             session.seen = time.monotonic()
             return session
 
-    def on_page(self, page: str | None) -> Session:
-        """The session who opened a page.
-
-        Raises:
-            UnknownSessionError: if there is none.
-        """
-        with self._lock:
-            if (session := self._by_page.get(page or "")) is None:
-                raise UnknownSessionError
-            return session
-
-    def bind(self, page: str, session: Session) -> bool:
-        """Note whose page it is; False if it is somebody else's."""
-        with self._lock:
-            return self._by_page.setdefault(page, session) is session
-
-    def enter(self, page: str, session: Session) -> None:
-        """A page is open from now on."""
-        with self._lock:
-            session.pages.add(page)
-
-    def leave(self, page: str, session: Session) -> None:
-        """A page was closed; with the last one, the session's job and files go."""
-        with self._lock:
-            session.pages.discard(page)
-            if self._by_page.get(page) is session:
-                del self._by_page[page]
-            if session.pages:
-                return
-            # The token stays for a while: it costs nothing, and a page that is loaded again comes with it.
-            self._clear(session)
+    def notify(self) -> None:
+        """Wake all streams of events."""
+        for session in list(self._by_token.values()):
+            for document in session.documents.all():
+                document.notify()
 
     def sweep(self) -> None:
-        """Forget those who have no page open and have not asked for anything for a while."""
+        """End those that have no page connected and have not asked for anything for a while."""
         with self._lock:
-            late = time.monotonic() - IDLE_SECONDS
-            for session in [x for x in self._by_token.values() if not x.pages and x.seen < late]:
-                self._clear(session)
+            late = time.monotonic() - self._idle
+            gone = [session for session in self._by_token.values() if not session.holds and session.seen < late]
+            for session in gone:
                 del self._by_token[session.token]
-                self._by_page = {page: owner for page, owner in self._by_page.items() if owner is not session}
-
-    def _clear(self, session: Session) -> None:
-        if session.stop is not None:
-            session.stop.set()
-        shutil.rmtree(session.folder, ignore_errors=True)
+        for session in gone:
+            session.end()
 
 
 def _size_of(path: Path) -> int:

@@ -3,33 +3,32 @@
 Arguments and results are JSON values, because they pass through a pipe.
 """
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from PIL import Image
 
 from psal.app import inside
-from psal.app.limits import (
-    INSIDE_SIDE,
-    MAX_PIXELS,
-    MAX_RECONSTRUCT_PIXELS,
-    MAX_UPSCALED_PIXELS,
-    PREVIEW_SIDE,
-    megapixels,
-)
-from psal.app.previews import shown_size, write_preview
+from psal.app.fill_window import fill_windows
+from psal.app.limits import INSIDE_SIDE, MAX_PIXELS, MAX_RECONSTRUCT_PIXELS, MAX_UPSCALED_PIXELS, megapixels
+from psal.app.raster import Box, slices
+from psal.app.steps import unpack
 from psal.data.samples import samples
 from psal.editing.registry import EDITS
 from psal.errors import UsageError
-from psal.io.formats import FORMAT_BY_SUFFIX
+from psal.io.formats import FORMAT_BY_SUFFIX, to_uint8
 from psal.io.masks import open_mask
 from psal.io.photo import Photo
 from psal.io.pictures import open_picture
 from psal.progress import Progress
+from psal.seeds import add_to_seed
 
-NOTHING_MARKED = "nothing is marked: paint over what to remove, or give a mask"
+WINDOW_SEEDS = 7919  # distance between the seeds of two windows of a fill
 
 
 class Task(Protocol):
@@ -45,189 +44,239 @@ def warm_up() -> None:
     EDITS["inpaint"].function(picture, hole, seed=0)
 
 
-def write_samples(*, folder: str, progress: Progress) -> dict[str, Any]:
-    """Write the sample pictures; return their paths by the edit's name and the picture's role in it."""
-    written: dict[str, dict[str, str]] = {}
-    for sample in samples():
-        roles = {"photo": sample.picture, EDITS[sample.edit].partner: sample.partner}
-        for role, pixels in roles.items():
-            if role is not None and pixels is not None:
-                path = Path(folder, f"{sample.edit}_{role}.png")
-                Photo(pixels).save(path)
-                written.setdefault(sample.edit, {})[role] = str(path)
-    return written
+def write_sample(*, edit: str, role: str, path: str, progress: Progress) -> dict[str, Any]:
+    """Write a picture of an edit's sample: its ``photo``, or its mask or reference."""
+    sample = next(sample for sample in samples() if sample.edit == edit)
+    pixels = sample.picture if role == "photo" else sample.partner
+    if pixels is None:
+        raise UsageError(f"{edit} takes one picture only")
+    Photo(pixels).save(path)
+    return {}
 
 
-def open_file(*, path: str, folder: str, progress: Progress) -> dict[str, Any]:
-    """Read an uploaded picture: its size, and a preview.
+def open_photo(*, path: str, name: str, folder: str, progress: Progress) -> dict[str, Any]:
+    """Read an uploaded photograph into arrays.
 
     Returns:
-        ``path``, ``width``, ``height``, ``preview`` (a file that browsers show).
+        ``format`` of the file. The folder gets ``original.npy``, ``canvas/pixels.npy`` and ``profile``, the color
+        profile, which is empty if there is none.
     """
-    pixels = Photo.open(path, MAX_PIXELS).pixels
-    preview = write_preview(Path(folder, "preview"), pixels)
-    return {"path": path, "width": pixels.shape[1], "height": pixels.shape[0], "preview": str(preview)}
+    photo = _open(path, name)
+    np.save(Path(folder, "original.npy"), photo.pixels)
+    Path(folder, "canvas").mkdir()
+    shutil.copyfile(Path(folder, "original.npy"), Path(folder, "canvas", "pixels.npy"))
+    Path(folder, "profile").write_bytes(photo.metadata.icc_profile or b"")
+    return {"format": photo.format}
 
 
-def open_mask_file(*, path: str, photo: str, folder: str, progress: Progress) -> dict[str, Any]:
-    """Read an uploaded mask of a photo.
-
-    Returns:
-        ``path`` of the mask, and a ``preview``, white in the hole, of the size of the photo's.
-    """
-    size = _size_of(photo)
-    hole = open_mask(Photo.open(path, MAX_PIXELS).pixels, size, name=Path(path).name).numpy()
-    kept, preview = Path(folder, "mask.png"), Path(folder, "preview.png")
-    Photo(_white(hole)).save(kept)
-    Photo(_white(_resized(hole, shown_size(size, PREVIEW_SIDE)))).save(preview)
-    return {"path": str(kept), "preview": str(preview)}
+def read_mask(*, path: str, name: str, size: list[int], out: str, progress: Progress) -> dict[str, Any]:
+    """Read an uploaded mask of a photograph of that (H, W) into a bool array."""
+    np.save(out, open_mask(_open(path, name).pixels, (size[0], size[1]), name=name).numpy())
+    return {}
 
 
-def inpaint(
-    *, photo: str, painted: str | None, mask: str | None, seed: int, folder: str, name: str, progress: Progress
-) -> dict[str, Any]:
-    """Fill what was painted over.
+def fill(
+    *, pixels: str, box: list[int], hole: str, source: list[Any] | None, options: dict[str, Any], seed: int,
+    threads: int, out: str, progress: Progress,
+) -> dict[str, Any]:  # fmt: skip
+    """Fill what is marked, window by window.
 
     Args:
-        photo: picture file.
-        painted: PNG of what was painted on the preview, opaque in the hole, or None.
-        mask: mask of the photo's size that painting began with, or None; it holds where nothing was painted or erased.
-        seed: seed of the search.
-        folder: folder to write to.
-        name: file name of the photo in the user's file system.
+        pixels: array file of the photograph.
+        box: of the hole.
+        hole: file of the hole's bits.
+        source: box and file of the bits of what the fill may be taken from; None for everything.
+        options: further keyword arguments of inpaint.
+        seed: of the search.
+        threads: to use.
+        out: file for the new values, in the order of the hole's pixels.
         progress: called with the share that is done.
-
-    Returns:
-        Paths: ``result`` in the photo's format, ``working`` without loss, ``mask``, ``before`` and ``after`` to show;
-        and the ``width`` and ``height``.
     """
-    original = Photo.open(photo, MAX_PIXELS)
-    hole = _hole(original.pixels.shape[:2], painted, mask)
-    if not hole.any():
-        raise UsageError(NOTHING_MARKED)
-    pixels = EDITS["inpaint"].function(original.pixels, hole, seed=seed, progress=_most_of(progress))
-    mask_file = Path(folder, f"{Path(name).stem}_mask.png")
-    Photo(_white(hole)).save(mask_file)
-    return _write_result(folder, name, "inpaint", original.with_pixels(pixels), original) | {"mask": str(mask_file)}
+    torch.set_num_threads(threads)
+    photo: NDArray[Any] = np.load(pixels, mmap_mode="r")
+    size = photo.shape[:2]
+    marked = np.zeros(size, bool)
+    marked[slices(_box(box))] = unpack(Path(hole), _box(box))
+    allowed = None
+    if source is not None:
+        allowed = np.zeros(size, bool)
+        allowed[slices(_box(source[0]))] = unpack(Path(source[1]), _box(source[0]))
+    windows = fill_windows(marked[slices(_box(box))], _box(box), size, _box(source[0]) if source else None)
+    areas = [int(marked[slices(window)].sum()) for window in windows]
+    made = np.array(photo[slices(_box(box))])
+    for number, window in enumerate(windows):
+        done, own = sum(areas[:number]) / sum(areas), areas[number] / sum(areas)
+        part = _fill_window(
+            photo, marked, allowed, window, options | {"seed": add_to_seed(seed, WINDOW_SEEDS * number)},
+            lambda share, done=done, own=own: progress(0.97 * (done + own * share)),  # type: ignore[misc]
+        )  # fmt: skip
+        both = _common(_box(box), window)
+        made[_within(both, _box(box))] = part[_within(both, window)]
+    np.save(out, made[marked[slices(_box(box))]])
+    return {}
+
+
+def _fill_window(
+    photo: Any, marked: Any, allowed: Any, window: Box, options: dict[str, Any], progress: Progress
+) -> Any:
+    within = slices(window)
+    if allowed is not None:
+        options = options | {"source_mask": allowed[within]}
+    return EDITS["inpaint"].function(np.array(photo[within]), marked[within], **options, progress=progress)
 
 
 def edit(
-    *, edit: str, photo: str, partner: str | None, options: dict[str, Any], folder: str, name: str, progress: Progress
-) -> dict[str, Any]:
-    """Run an edit without painting: any but inpaint.
+    *, edit: str, pixels: str, partner: str | None, partner_name: str, options: dict[str, Any], threads: int,
+    folder: str, progress: Progress,
+) -> dict[str, Any]:  # fmt: skip
+    """Run an edit of the whole picture: any but inpaint.
+
+    Args:
+        edit: name in :data:`psal.editing.registry.EDITS`.
+        pixels: array file of the photograph.
+        partner: picture file; None if the edit takes none.
+        partner_name: its name on the user's computer.
+        options: keyword arguments of the edit's function, the seed among them.
+        threads: to use.
+        folder: for ``pixels.npy``, the result.
+        progress: called with the share that is done.
+    """
+    torch.set_num_threads(threads)
+    photo = np.load(pixels)
+    result = _run_edit(edit, photo, _open(partner, partner_name).pixels if partner else None, options, progress)
+    np.save(Path(folder, "pixels.npy"), result)
+    return {}
+
+
+def edit_file(
+    *, edit: str, photo: str, name: str, partner: str | None, partner_name: str, options: dict[str, Any],
+    suffix: str | None, threads: int, out: str, progress: Progress,
+) -> dict[str, Any]:  # fmt: skip
+    """Edit a picture file.
 
     Args:
         edit: name in :data:`psal.editing.registry.EDITS`.
         photo, partner: picture files; the partner is None if the edit takes none.
+        name, partner_name: their names on the user's computer.
         options: keyword arguments of the edit's function, the seed among them.
-        folder, name, progress: as for :func:`inpaint`.
+        suffix: of the result's format; None for the photo's.
+        threads: to use.
+        out: file to write, without a suffix.
+        progress: called with the share that is done.
 
     Returns:
-        As for :func:`inpaint`, without the mask; for reconstruct also ``shifts``, a picture of where each pixel was
-        found, and ``shifts_shown``, its preview.
+        ``path`` of the result.
     """
-    chosen = EDITS[edit]
-    max_pixels = MAX_RECONSTRUCT_PIXELS if edit == "reconstruct" else MAX_PIXELS
-    original = Photo.open(photo, max_pixels)
-    _check_result_size(original, options.get("scale", 1.0))
-    pictures = [original.pixels] + ([Photo.open(partner, max_pixels).pixels] if partner else [])
-    if chosen.returns_shifts:
-        options = options | {"return_shifts": True}
-    made = chosen.function(*pictures, **options, progress=_most_of(progress))
-    if not chosen.returns_shifts:
-        return _write_result(folder, name, edit, original.with_pixels(made), original)
-    pixels, shifts = made
-    shifts_file = Path(folder, f"{Path(name).stem}_shifts.png")
-    Photo(shifts).save(shifts_file)
-    return _write_result(folder, name, edit, original.with_pixels(pixels), original) | {
-        "shifts": str(shifts_file),
-        "shifts_shown": str(write_preview(Path(folder, "shifts"), shifts)),
-    }
+    torch.set_num_threads(threads)
+    original = _open(photo, name)
+    second: Any = _open(partner, partner_name).pixels if partner else None
+    if edit == "inpaint":
+        second = open_mask(second, original.pixels.shape[:2], name=partner_name).numpy()
+        if not second.any():
+            raise UsageError(f"{partner_name} has no white in it: nothing is marked")
+    result = _run_edit(edit, original.pixels, second, options, lambda share: progress(0.9 * share))
+    return {"path": _save(original.with_pixels(result), out, suffix or _suffix(name, original.format))}
 
 
-def _check_result_size(photo: Photo, scale: float) -> None:
-    if scale > 1 and (pixels := int(photo.height * photo.width * scale**2)) > MAX_UPSCALED_PIXELS:
-        raise UsageError(
-            f"the result would have {megapixels(pixels)}, but at most {megapixels(MAX_UPSCALED_PIXELS)} are computed "
-            "here: choose a smaller scale, or use the command psal upscale"
-        )
+def export(*, photo: str, name: str, pixels: str, suffix: str | None, out: str, progress: Progress) -> dict[str, Any]:
+    """Write an edited photograph with the metadata of its file.
+
+    Args:
+        photo: the file as it came.
+        name: its name on the user's computer.
+        pixels: array file of the result.
+        suffix: of the result's format; None for the photo's.
+        out: file to write, without a suffix.
+        progress: called with the share that is done.
+
+    Returns:
+        ``path`` of the result.
+    """
+    original = _open(photo, name)
+    return {"path": _save(original.with_pixels(np.load(pixels)), out, suffix or _suffix(name, original.format))}
 
 
-def match(*, photo: str, reference: str | None, folder: str, progress: Progress, **settings: Any) -> dict[str, Any]:
+def export_mask(*, mask: str, out: str, progress: Progress) -> dict[str, Any]:
+    """Write what is marked as a PNG, white in the hole."""
+    Photo(np.load(mask).astype(np.uint8) * 255).save(out)
+    return {"path": out}
+
+
+def match(
+    *, photo: str, reference: str, names: list[str], folder: str, threads: int, progress: Progress, **settings: Any
+) -> dict[str, Any]:
     """Match two pictures, or one with itself, to look inside; see :func:`psal.app.inside.match`."""
-    pictures = [Photo.open(path, MAX_PIXELS).pixels for path in (photo, reference or photo)]
+    torch.set_num_threads(threads)
+    pictures = [_open(path, name).pixels for path, name in zip((photo, reference), names, strict=True)]
     query, key = (open_picture(_small(pixels)).color for pixels in pictures)
     progress(0.1)
     return inside.match(query, key, Path(folder), inside.Settings(**settings))
 
 
-def look(*, folder: str, row: int, column: int, progress: Progress, out: str) -> dict[str, Any]:
+def look(*, folder: str, row: int, column: int, out: str, progress: Progress) -> dict[str, Any]:
     """Find where a pixel attends to; see :func:`psal.app.inside.look`."""
     return inside.look(Path(folder), row, column, Path(out))
 
 
-def _write_result(folder: str, name: str, edit: str, made: Photo, original: Photo) -> dict[str, Any]:
-    """Write a result in the original's format, and previews of before and after."""
-    suffix = Path(name).suffix.lower()
-    suffix = suffix if FORMAT_BY_SUFFIX.get(suffix) == original.format else _suffix_of(original.format)
-    result = working = Path(folder, f"{Path(name).stem}_{edit}{suffix}")
-    made.save(result)
-    if FORMAT_BY_SUFFIX[suffix] == "JPEG":  # further edits of the result must not add loss to loss
-        working = Path(folder, "working.tif")
-        made.save(working)
-    before = write_preview(Path(folder, "before"), original.pixels, size=made.pixels.shape[:2])
-    after = write_preview(Path(folder, "after"), made.pixels)
-    return {
-        "result": str(result), "working": str(working), "before": str(before), "after": str(after),
-        "width": made.width, "height": made.height,
-    }  # fmt: skip
+def _run_edit(
+    edit: str, photo: NDArray[Any], partner: NDArray[Any] | None, options: dict[str, Any], progress: Progress
+) -> NDArray[Any]:
+    if edit == "reconstruct":
+        for pixels in (photo, partner):
+            if pixels is not None and pixels.shape[0] * pixels.shape[1] > MAX_RECONSTRUCT_PIXELS:
+                raise UsageError(f"reconstruct takes pictures of at most {megapixels(MAX_RECONSTRUCT_PIXELS)} here")
+    scale = options.get("scale", 1.0)
+    if scale > 1 and (count := int(photo.shape[0] * photo.shape[1] * scale**2)) > MAX_UPSCALED_PIXELS:
+        raise UsageError(
+            f"the result would have {megapixels(count)}, but at most {megapixels(MAX_UPSCALED_PIXELS)} are computed "
+            "here: choose a smaller scale, or use the command psal upscale"
+        )
+    pictures = [photo] if partner is None else [photo, partner]
+    result: NDArray[Any] = EDITS[edit].function(*pictures, **options, progress=progress)
+    return result
 
 
-def _suffix_of(kind: str | None) -> str:
-    """Suffix of a format's files; .png for formats that cannot be written."""
+def _open(path: str, name: str) -> Photo:
+    """Open a file; messages call it by the name that it has on the user's computer."""
+    try:
+        return Photo.open(path, MAX_PIXELS)
+    except ValueError as error:
+        raise UsageError(str(error).replace(os.fspath(path), name)) from None
+
+
+def _save(photo: Photo, out: str, suffix: str) -> str:
+    path = f"{out}{suffix}"
+    try:
+        photo.save(path)
+    except ValueError as error:
+        raise UsageError(str(error).replace(path, f"a {suffix.lstrip('.').upper()} file")) from None
+    return path
+
+
+def _suffix(name: str, kind: str | None) -> str:
+    """Suffix of a format's files, the name's own if it fits; .png for formats that cannot be written."""
+    own = Path(name).suffix.lower()
+    if FORMAT_BY_SUFFIX.get(own) == kind:
+        return own
     return next((suffix for suffix, known in FORMAT_BY_SUFFIX.items() if known == kind), ".png")
 
 
-def _hole(size: tuple[int, ...], painted: str | None, mask: str | None) -> NDArray[np.bool_]:
-    """The hole at full size: the mask, except where painting or erasing on the preview changed it."""
-    height, width = size
-    hole = np.zeros((height, width), bool)
-    if mask is not None:
-        hole = Photo.open(mask, MAX_PIXELS).pixels > 127
-    if painted is None:
-        return hole
-    shown = shown_size((height, width), PREVIEW_SIDE)
-    pixels = Photo.open(painted, PREVIEW_SIDE**2).pixels
-    if pixels.ndim != 3 or pixels.shape[2] != 4 or pixels.shape[:2] != shown:
-        raise UsageError(f"what was painted must be RGBA of {shown[1]} × {shown[0]} pixels, got {pixels.shape}")
-    strokes = pixels[..., 3] > 127
-    changed = strokes != _resized(hole, shown)
-    return np.where(_resized(changed, (height, width)), _resized(strokes, (height, width)), hole)
+def _box(values: list[int]) -> Box:
+    top, left, bottom, right = values
+    return top, left, bottom, right
 
 
-def _resized(hole: NDArray[np.bool_], size: tuple[int, int]) -> NDArray[np.bool_]:
-    if hole.shape == size:
-        return hole
-    image = Image.fromarray(_white(hole)).resize((size[1], size[0]), Image.Resampling.BILINEAR)
-    return np.asarray(image) > 127
+def _common(a: Box, b: Box) -> Box:
+    return max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
 
 
-def _white(hole: NDArray[np.bool_]) -> NDArray[np.uint8]:
-    return hole.astype(np.uint8) * 255
-
-
-def _size_of(photo: str) -> tuple[int, int]:
-    pixels = Photo.open(photo, MAX_PIXELS).pixels
-    return pixels.shape[0], pixels.shape[1]
+def _within(box: Box, outer: Box) -> tuple[slice, slice]:
+    """Rows and columns of a box within one that contains it."""
+    return slices((box[0] - outer[0], box[1] - outer[1], box[2] - outer[0], box[3] - outer[1]))
 
 
 def _small(pixels: NDArray[Any]) -> NDArray[Any]:
     """8-bit RGB, at most INSIDE_SIDE pixels per side."""
-    from psal.app.previews import shown_picture
-
-    return np.asarray(shown_picture(pixels, INSIDE_SIDE).convert("RGB"))
-
-
-def _most_of(progress: Progress) -> Progress:
-    """Scale progress so that a tenth is left for writing the files."""
-    return lambda share: progress(0.9 * share)
+    image = Image.fromarray(to_uint8(pixels)).convert("RGB")
+    image.thumbnail((INSIDE_SIDE, INSIDE_SIDE), Image.Resampling.BICUBIC)
+    return np.asarray(image)

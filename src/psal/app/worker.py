@@ -8,6 +8,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
+from psal.app.storage import DISK_FULL, is_disk_full
 from psal.app.workers import ignore_interrupts
 from psal.messages import describe
 
@@ -26,6 +27,7 @@ def main() -> None:
                 message = json.loads(pipe.recv_bytes())
             except EOFError:
                 return
+            pipe.send_bytes(json.dumps({"begun": True}).encode())  # from here on it is not tried again
             pipe.send_bytes(json.dumps(_answer(tasks, message, pipe)).encode())
 
 
@@ -35,7 +37,7 @@ def _answer(tasks: Any, message: dict[str, Any], pipe: Connection) -> dict[str, 
     except BrokenPipeError:  # whoever asked has left
         raise
     except Exception as error:  # whatever it is, the session gets a sentence, and the process goes on
-        return {"failed": _without_folders(describe(error))}
+        return {"failed": DISK_FULL if is_disk_full(error) else _without_folders(describe(error))}
 
 
 def _reporter(pipe: Connection) -> Callable[[float], None]:

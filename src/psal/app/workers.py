@@ -15,6 +15,7 @@ from psal.errors import UsageError
 from psal.progress import Progress
 
 POLL_SECONDS = 0.05  # how soon a stop is noticed
+BROKEN = "the work broke off, most likely for want of memory: make the picture smaller"
 
 
 class StoppedError(Exception):
@@ -23,6 +24,10 @@ class StoppedError(Exception):
 
 class WorkError(UsageError):
     """What went wrong, in a sentence for the session."""
+
+
+class DeadWorkerError(Exception):
+    """The process had ended before it began with the job."""
 
 
 class Worker:
@@ -46,16 +51,29 @@ class Worker:
         Raises:
             StoppedError: if ``stop`` was set before; the process is of no more use then.
             WorkError: if it failed.
-            EOFError, OSError: if the process ended.
+            DeadWorkerError: if the process had ended before it began.
+            EOFError, OSError: if the process ended meanwhile.
         """
-        self._pipe.send_bytes(json.dumps({"task": task, "arguments": arguments}).encode())
+        try:
+            self._pipe.send_bytes(json.dumps({"task": task, "arguments": arguments}).encode())
+        except OSError as error:
+            raise DeadWorkerError from error
+        begun = False
         while True:
             while not self._pipe.poll(POLL_SECONDS):
                 if stop.is_set():
                     raise StoppedError
-            message: dict[str, Any] = json.loads(self._pipe.recv_bytes())
+            try:
+                message: dict[str, Any] = json.loads(self._pipe.recv_bytes())
+            except (EOFError, OSError) as error:
+                if begun:
+                    raise
+                raise DeadWorkerError from error
+            begun = True
             if stop.is_set():
                 raise StoppedError
+            if "begun" in message:
+                continue
             if "progress" in message:
                 progress(message["progress"])
             elif "failed" in message:
@@ -116,17 +134,29 @@ class Workers:
             WorkError: if it failed; the message is a sentence for the session.
         """
         stop = stop or threading.Event()
-        worker = self._take(stop)
+        for _ in range(1 + self._most):
+            with contextlib.suppress(DeadWorkerError):  # killed while it was idle: the next one does it
+                return self._run_once(self._take(stop), task, arguments, progress, stop)
+        raise WorkError(BROKEN)
+
+    def _run_once(
+        self, worker: Worker, task: str, arguments: dict[str, Any], progress: Progress, stop: threading.Event
+    ) -> dict[str, Any]:
         try:
             outcome = worker.run(task, arguments, progress, stop)
         except WorkError:
             self._idle.put(worker)
             raise
+        except DeadWorkerError:
+            self._replace(worker)
+            if self._closed:
+                raise StoppedError from None
+            raise
         except (EOFError, OSError) as error:
             self._replace(worker)
             if self._closed:
                 raise StoppedError from None
-            raise WorkError("the work broke off, most likely for want of memory: make the picture smaller") from error
+            raise WorkError(BROKEN) from error
         except BaseException:
             self._replace(worker)
             raise

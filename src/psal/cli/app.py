@@ -19,18 +19,15 @@ def app(
     ] = None,
     open_browser: Annotated[bool, typer.Option("--open", help="show the page in the browser")] = False,
 ) -> None:
-    """Open a page in the browser with all edits and a look inside the attention."""
+    """Open an editor in the browser: all edits, a look inside the attention, and an HTTP API."""
     with errors_as_messages("app"):
-        from psal.app.server import address_of, is_loopback, listen, serve
+        from psal.app.server import listen, serve
 
-        listening = listen(host, port)
-        address = address_of(listening, host)
-
-        def ready() -> None:
-            if not is_loopback(host):
+        def ready(address: str) -> None:
+            if "token=" in address:
                 complain(
-                    f"whoever can reach this computer can use the page, as it listens on {host}; leave out --host to "
-                    "keep it to yourself",
+                    f"whoever has the address below can use the page, as it listens on {host}; what is sent is not "
+                    "encrypted; leave out --host to keep it to yourself",
                     prefix="warning: ",
                 )
             say(f"psal is at {address} (ctrl-C stops it)")
@@ -40,4 +37,4 @@ def app(
 
                 threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
 
-        serve(listening, host, ready)
+        serve(listen(host, port), host, ready)

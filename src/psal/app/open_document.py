@@ -1,0 +1,63 @@
+"""A photograph while a page works on it: its running job, and the pages that hear of every change."""
+
+import asyncio
+import shutil
+import time
+from typing import Any
+
+from psal.app.document import Document
+from psal.app.lanes import Job
+
+MIN_SHARE, MIN_SECONDS = 0.2, 1.0  # done and passed, before the time left is estimated
+
+
+class OpenDocument:
+    """A document with its job and its listeners. All methods are called on the event loop.
+
+    Args:
+        document: the photograph and its steps.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.job: Job | None = None
+        self.message: dict[str, str] | None = None
+        self._listeners: set[asyncio.Event] = set()
+
+    def state(self) -> dict[str, Any]:
+        """What the page shows: the photograph, the running job, the last message."""
+        return self.document.state() | {"job": job_state(self.job), "message": self.message}
+
+    def listen(self) -> asyncio.Event:
+        """An event that is set at every change."""
+        event = asyncio.Event()
+        self._listeners.add(event)
+        return event
+
+    def leave(self, event: asyncio.Event) -> None:
+        """A listener that has gone."""
+        self._listeners.discard(event)
+
+    def notify(self) -> None:
+        """Tell the pages that something has changed."""
+        for event in self._listeners:
+            event.set()
+
+    def close(self) -> None:
+        """Stop the job and remove the files."""
+        if self.job is not None:
+            self.job.stop()
+        shutil.rmtree(self.document.folder, ignore_errors=True)
+        self.notify()
+
+
+def job_state(job: Job | None) -> dict[str, Any] | None:
+    """Progress of a job; the time left only once there is enough to tell it by."""
+    if job is None:
+        return None
+    if job.begun is None:
+        return {"label": job.label, "place": job.place, "share": None, "left": None}
+    passed = time.monotonic() - job.begun
+    sure = job.share >= MIN_SHARE and passed >= MIN_SECONDS
+    left = passed * (1 - job.share) / job.share if sure else None
+    return {"label": job.label, "place": None, "share": job.share or None, "left": left}

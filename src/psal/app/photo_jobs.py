@@ -1,0 +1,159 @@
+"""Edits of an open photograph, which run in the background while the page hears of their progress."""
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+
+from psal.app.lanes import Job
+from psal.app.limits import MAX_VARIANTS
+from psal.app.open_document import OpenDocument
+from psal.app.reading import SEEDS, options_of, read_file, seed_of
+from psal.app.refusals import LOG, RefusedError
+from psal.app.service import Service
+from psal.app.sessions import Session
+from psal.app.steps import Bits, Mark
+from psal.app.storage import DISK_FULL, is_disk_full
+from psal.app.workers import StoppedError
+from psal.editing.registry import Edit
+from psal.errors import UsageError
+from psal.messages import describe
+
+BUSY = "an edit of this photograph is running: wait for it, or stop it"
+NOTHING_MARKED = "nothing is marked: paint over what to remove"
+
+
+class PhotoJobs:
+    """Starts edits, one at a time for a photograph."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def check_free(self, opened: OpenDocument) -> None:
+        """Check that no edit of the photograph runs.
+
+        Raises:
+            RefusedError: if one does.
+        """
+        if opened.job is not None:
+            raise RefusedError(409, BUSY)
+
+    async def start_fill(self, session: Session, opened: OpenDocument, values: Any, mark: Mark | None) -> None:
+        """Fill what is marked.
+
+        Args:
+            session: whose photograph it is.
+            opened: the photograph.
+            values: JSON object with the ``seed``.
+            mark: the stroke that started the fill and becomes one step with it, or None.
+        """
+        self.check_free(opened)
+        document, seed = opened.document, seed_of(values)
+        hole = await run_in_threadpool(document.marked, "hole")
+        if hole is None:
+            raise UsageError(NOTHING_MARKED)
+        source = await run_in_threadpool(document.marked, "source")
+        settings: dict[str, Any] = {"source": [source.box, str(source.path)] if source else None, "options": {}}
+
+        async def work(job: Job) -> None:
+            try:
+                filled = await self._fill(session, opened, job, hole, settings, seed)
+                await run_in_threadpool(document.filled, hole, filled, seed, settings, mark)
+            except BaseException:
+                for bits in filter(None, (hole, source)):
+                    bits.path.unlink(missing_ok=True)
+                raise
+
+        self._start(opened, "Removing", work)
+
+    async def start_variant(self, session: Session, opened: OpenDocument) -> None:
+        """Fill the last hole again with another seed."""
+        self.check_free(opened)
+        document = opened.document
+        fill = document.last_fill()
+        if len(fill.variants) >= MAX_VARIANTS:
+            raise UsageError(f"there are {MAX_VARIANTS} variants already, which is as many as are kept")
+        seed = max(fill.seeds) + 1 if max(fill.seeds) < SEEDS[1] else min(fill.seeds) - 1
+
+        async def work(job: Job) -> None:
+            values = await self._fill(session, opened, job, fill.hole, fill.settings, seed)
+            await run_in_threadpool(document.add_variant, fill, values, seed)
+
+        self._start(opened, "Trying another fill", work)
+
+    async def start_edit(self, session: Session, opened: OpenDocument, edit: Edit, request: Request) -> None:
+        """Run an edit of the whole picture."""
+        self.check_free(opened)
+        options = options_of(edit, request.query_params)
+        folder = session.new_folder()
+        partner, name = None, ""
+        try:
+            if edit.partner == "reference":
+                partner = folder / "reference"
+                if request.query_params.get("sample"):
+                    made = folder / "reference.png"
+                    await self._service.file(
+                        session, "write_sample", {"edit": edit.name, "role": "reference", "path": str(made)}
+                    )
+                    partner, name = made, made.name
+                else:
+                    name = await read_file(request, partner)
+                if not partner.stat().st_size:
+                    raise UsageError("choose a reference picture first")
+            self.check_free(opened)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        document = opened.document
+        canvas = document.folder / f"canvas-{folder.name}"
+
+        async def work(job: Job) -> None:
+            try:
+                canvas.mkdir()
+                arguments = {
+                    "edit": edit.name, "pixels": str(document.canvas.folder / "pixels.npy"), "folder": str(canvas),
+                    "partner": str(partner) if partner else None, "partner_name": name, "options": options,
+                }  # fmt: skip
+                await self._service.edit(session, job, "edit", arguments)
+                await run_in_threadpool(document.replaced, edit.name.capitalize(), canvas)
+            except BaseException:
+                shutil.rmtree(canvas, ignore_errors=True)
+                raise
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+
+        self._start(opened, f"{edit.name.capitalize()}", work)
+
+    async def _fill(
+        self, session: Session, opened: OpenDocument, job: Job, hole: Bits, settings: dict[str, Any], seed: int
+    ) -> Path:
+        out = opened.document.new_path()
+        pixels = str(opened.document.canvas.folder / "pixels.npy")
+        arguments = {"pixels": pixels, "box": hole.box, "hole": str(hole.path), "seed": seed, "out": str(out)}
+        await self._service.edit(session, job, "fill", arguments | settings)
+        return out
+
+    def _start(self, opened: OpenDocument, label: str, work: Callable[[Job], Awaitable[None]]) -> None:
+        job = Job(label, opened.notify)
+        opened.job, opened.message = job, None
+
+        async def run() -> None:
+            try:
+                await work(job)
+            except StoppedError:
+                opened.message = {"kind": "info", "text": "stopped"}
+            except Exception as error:
+                opened.message = {"kind": "error", "text": DISK_FULL if is_disk_full(error) else describe(error)}
+                LOG.warning("%s failed: %s", label, opened.message["text"][:200])
+            finally:
+                opened.job = None
+                opened.notify()
+
+        task = asyncio.create_task(run())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
