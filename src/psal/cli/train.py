@@ -2,12 +2,16 @@
 
 import time
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from psal.cli.console import complain, errors_as_messages, progress_bar, say
 from psal.cli.options import Device, Threads
+
+if TYPE_CHECKING:
+    from psal.training.settings import Settings
+    from psal.training.task import Task
 
 evaluate = typer.Typer(no_args_is_help=True, help="Measure a trained network.")
 train = typer.Typer(
@@ -17,61 +21,89 @@ train = typer.Typer(
 TIMED_STEPS = 10  # whose time is the estimate's; the first one, which warms up, is left out
 
 Data = Annotated[Path, typer.Option(help="folder of the DAVIS data set", show_default=False)]
+Out = Annotated[Path, typer.Option("--out", "-o", help="folder of the run", show_default=False)]
+Iterations = Annotated[int, typer.Option(min=1, help="optimizer steps in all")]
+Batch = Annotated[int, typer.Option(min=1, help="pictures per step and process")]
+LearningRate = Annotated[float, typer.Option(min=0, help="of Adam")]
+Average = Annotated[int, typer.Option(min=1, help="steps over which the saved weights are averaged")]
+RunSeed = Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the pictures and the searches")]
+Precision = Annotated[Literal["32-true", "bf16-mixed", "64-true"], typer.Option(help="of the network")]
+CheckpointEvery = Annotated[int, typer.Option(min=1, help="steps that an interrupted run loses at most")]
 
 
 @train.command("colorize")
 def train_colorize(
     data: Data,
-    out: Annotated[Path, typer.Option("--out", "-o", help="folder of the run", show_default=False)],
+    out: Out,
     attention: Annotated[str, typer.Option(help="psal3, psal-aggregate, full, full-stride3, local, …")] = "psal3",
     size: Annotated[int, typer.Option(min=16, help="side of the pictures in pixels")] = 256,
-    iterations: Annotated[int, typer.Option(min=1, help="optimizer steps in all")] = 200_000,
-    batch: Annotated[int, typer.Option(min=1, help="pictures per step and process")] = 1,
-    learning_rate: Annotated[float, typer.Option(min=0, help="of Adam")] = 0.001,
-    average: Annotated[int, typer.Option(min=1, help="steps over which the saved weights are averaged")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the pictures and the searches")] = 0,
-    precision: Annotated[Literal["32-true", "bf16-mixed", "64-true"], typer.Option(help="of the network")] = "32-true",
+    iterations: Iterations = 200_000,
+    batch: Batch = 1,
+    learning_rate: LearningRate = 0.001,
+    average: Average = 1000,
+    seed: RunSeed = 0,
+    precision: Precision = "32-true",
     device: Device = "cpu",
-    checkpoint_every: Annotated[int, typer.Option(min=1, help="steps that an interrupted run loses at most")] = 500,
+    checkpoint_every: CheckpointEvery = 500,
     threads: Threads = None,
 ) -> None:
     """Color a gray frame from another frame of its video: the paper's network, on DAVIS."""
     with errors_as_messages("train"):
-        import torch
-
         from psal.models.attentions import check_name
         from psal.training.colorize import ColorizeTask
         from psal.training.loop import Settings
-        from psal.training.loop import train as run
-        from psal.training.processes import is_first_process
 
         check_name(attention)
-        torch.set_flush_denormal(True)  # denormal weights make matrix products ten times slower
-        if threads is not None:
-            torch.set_num_threads(threads)
+        _set_up_torch(threads)
         settings = Settings(
             iterations=iterations, batch=batch, learning_rate=learning_rate, average=average, seed=seed,
             precision=precision, device=device, checkpoint_every=checkpoint_every,
         )  # fmt: skip
-        task = ColorizeTask(data, attention, size, seed)
-        with progress_bar(iterations, shown=is_first_process()) as (bar, bar_task):
-            estimate = TimeEstimate(iterations)
+        _run(ColorizeTask(data, attention, size, seed), settings, out, attention, "frame")
 
-            def report(step: int, loss: float) -> None:
-                bar.update(bar_task, completed=step, description=f"{attention}, loss {loss:.5f}")
-                if (line := estimate.after_step(step)) and is_first_process():
-                    say(line, bar)
 
-            outcome = run(task, settings, out, report)
-        if not is_first_process():
-            return
-        for line in outcome.complaints:
-            complain(f"{line} (skipped)", prefix="warning: ")
-        if count := len(outcome.complaints):
-            complain("skipped 1 frame" if count == 1 else f"skipped {count} frames", prefix="warning: ")
-        resumed = f", resumed at step {outcome.resumed_from}" if outcome.resumed_from else ""
-        pace = f", {outcome.seconds_per_step:.3g} s per step" if outcome.steps > outcome.resumed_from else ""
-        say(f"{outcome.steps} steps{resumed}, loss {outcome.loss:.5f}{pace}; written to {out}")
+@train.command("inpaint")
+def train_inpaint(
+    data: Annotated[Path, typer.Option(help="folder of pictures, with folders below it", show_default=False)],
+    out: Out,
+    attention: Annotated[str, typer.Option(help="contextual, psal3, psal1, …, none")] = "psal3",
+    size: Annotated[int, typer.Option(help="side of the random crops in pixels")] = 256,
+    hole: Annotated[int, typer.Option(help="side of the largest hole, and of the local critic's window")] = 128,
+    masks: Annotated[
+        Literal["rectangles", "free-form", "both"], typer.Option(help="shape of the holes")
+    ] = "rectangles",
+    width: Annotated[int, typer.Option(help="channels of the network's first layer")] = 32,
+    critic_width: Annotated[int, typer.Option(min=1, help="channels of the critics' first layers")] = 64,
+    adversarial_from: Annotated[int, typer.Option(min=0, help="step from which the critics judge; l1 before it")] = 0,
+    critic_steps: Annotated[int, typer.Option(min=1, help="critics' steps per step of the network")] = 5,
+    previews: Annotated[
+        Path | None, typer.Option(help="folder of the previewed pictures; the data by default", show_default=False)
+    ] = None,
+    iterations: Iterations = 800_000,
+    batch: Batch = 16,
+    learning_rate: LearningRate = 0.0001,
+    average: Average = 1000,
+    seed: RunSeed = 0,
+    precision: Precision = "32-true",
+    device: Device = "cpu",
+    checkpoint_every: CheckpointEvery = 500,
+    threads: Threads = None,
+) -> None:
+    """Fill random holes in pictures: the two-stage network of Yu et al., with any attention."""
+    with errors_as_messages("train"):
+        from psal.training.inpaint import InpaintSettings, InpaintTask
+        from psal.training.loop import Settings
+
+        _set_up_torch(threads)
+        task_settings = InpaintSettings(
+            attention=attention, size=size, hole=hole, masks=masks, width=width, critic_width=critic_width,
+            adversarial_from=adversarial_from, critic_steps=critic_steps,
+        )  # fmt: skip
+        settings = Settings(
+            iterations=iterations, batch=batch, learning_rate=learning_rate, average=average, seed=seed,
+            precision=precision, device=device, checkpoint_every=checkpoint_every,
+        )  # fmt: skip
+        _run(InpaintTask(data, task_settings, seed, previews), settings, out, attention, "picture")
 
 
 @evaluate.command("colorize")
@@ -111,6 +143,47 @@ def evaluate_colorize(
         for distance, found in errors.items():
             say(f"±{distance:<3} {statistics.fmean(found):.5f}")
         say(f"mean {statistics.fmean(x for found in errors.values() for x in found):.5f}")
+
+
+def _set_up_torch(threads: int | None) -> None:
+    import torch
+
+    torch.set_flush_denormal(True)  # denormal weights make matrix products ten times slower
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def _run(task: "Task", settings: "Settings", out: Path, label: str, unit: str) -> None:
+    """Train with a progress bar, and report the outcome.
+
+    Args:
+        task: what to train.
+        settings: its hyperparameters.
+        out: folder of the run.
+        label: description on the progress bar.
+        unit: what skipped files are called.
+    """
+    from psal.training.loop import train as run
+    from psal.training.processes import is_first_process
+
+    with progress_bar(settings.iterations, shown=is_first_process()) as (bar, bar_task):
+        estimate = TimeEstimate(settings.iterations)
+
+        def report(step: int, loss: float) -> None:
+            bar.update(bar_task, completed=step, description=f"{label}, loss {loss:.5f}")
+            if (line := estimate.after_step(step)) and is_first_process():
+                say(line, bar)
+
+        outcome = run(task, settings, out, report)
+    if not is_first_process():
+        return
+    for line in outcome.complaints:
+        complain(f"{line} (skipped)", prefix="warning: ")
+    if count := len(outcome.complaints):
+        complain(f"skipped {count} {unit}{'' if count == 1 else 's'}", prefix="warning: ")
+    resumed = f", resumed at step {outcome.resumed_from}" if outcome.resumed_from else ""
+    pace = f", {outcome.seconds_per_step:.3g} s per step" if outcome.steps > outcome.resumed_from else ""
+    say(f"{outcome.steps} steps{resumed}, loss {outcome.loss:.5f}{pace}; written to {out}")
 
 
 class TimeEstimate:
