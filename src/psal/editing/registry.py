@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 MAX_SCALE = 4.0  # of upscale, per side
 COLOR_MODELS = ("patches", "network")  # of colorize
+INPAINT_MODELS = ("patches", "network")
+INPAINT_ATTENTIONS = ("own", "psal3", "contextual", "contextual-materialized")  # of inpaint's network
 
 
 @dataclass(frozen=True)
@@ -26,14 +28,16 @@ class Option:
         minimum: lower limit of a number, itself excluded.
         maximum: upper limit of a number.
         choices: the words it may be.
+        is_path: whether it names a file.
     """
 
     name: str
-    default: float | str
+    default: float | str | None
     help: str
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    is_path: bool = False
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,18 @@ class Edit:
 EDITS = {
     edit.name: edit
     for edit in (
-        Edit("inpaint", "Fill the hole that a mask marks: remove an object, a scratch, a text.", "mask"),
+        Edit(
+            "inpaint",
+            "Fill the hole that a mask marks: remove an object, a scratch, a text.",
+            "mask",
+            (
+                Option(
+                    "model", "patches", "patches (of the photo), or network (with --weights)", choices=INPAINT_MODELS
+                ),
+                Option("weights", None, "the network's file, of psal train inpaint", is_path=True),
+                Option("attention", "own", "attention to put into the network", choices=INPAINT_ATTENTIONS),
+            ),
+        ),
         Edit(
             "colorize",
             "Color a gray photo with the colors of another one of the same scene or kind.",

@@ -76,6 +76,17 @@ class ContextualAttention(AttentionLayer):
             out = self._attend(query.to(working), key.to(working), value.to(working), key_mask)
         return out.to(value.dtype)
 
+    def min_memory(self, channels: int, height: int, width: int) -> int:
+        """Return the memory in bytes that self-attention on a map of this size needs at least, without gradients.
+
+        >>> ContextualAttention(method="materialized").min_memory(128, 676, 825) / 1e9 > 150
+        True
+        """
+        count = _even_size(height) * _even_size(width) // RATE**2  # of queries, and of keys
+        patches = 2 * (PATCH_SIZE**2 + PASTED_SIZE**2) * channels * count
+        scores = count**2 if self.method == "materialized" else min(count**2, max(MAX_SCORES, count))
+        return 4 * (patches + 2 * scores)  # scores and weights
+
     def _attend(self, query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None) -> Tensor:
         height, width = query.shape[2:]
         pairs = _Pairs(_even(query), _even(key), _even(value), key_mask, self.temperature)
