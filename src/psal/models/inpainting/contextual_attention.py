@@ -118,9 +118,9 @@ class _Pairs:
         self._queries = F.unfold(queries, PATCH_SIZE, padding=1).mT  # [B, N, C · 9]
         patches = F.unfold(keys, PATCH_SIZE, padding=1).mT  # [B, M, C · 9]
         self._keys = F.normalize(patches, dim=-1, eps=MIN_NORM)
-        self._query_order = _column_order(queries)
+        self._height, self._width = queries.shape[2:]
         self._key_order = _column_order(keys)
-        self.to_rows = self._query_order.argsort()
+        self.to_rows = _column_order(queries.mT)  # the order of the transposed map's columns undoes that of the map's
         values = F.unfold(value, PASTED_SIZE, stride=RATE, padding=1).mT
         self._values = values[:, self._key_order]  # [B, M, Cv · 16]
         self._valid = None if key_mask is None else _valid_patches(key_mask, key.dtype)[..., self._key_order]
@@ -147,20 +147,33 @@ class _Pairs:
         The pairs one step further along columns are needed too, and of each of those the pairs one step further along
         rows.
         """
-        columns = torch.arange(start - 1, stop + 1, device=self._query_order.device)
-        rows = self._query_order[columns.clamp(0, self.query_count - 1)]
-        once = self._fused_along_rows(rows)[..., self._key_order]  # [B, n + 2, M]
-        once = once * _is_inside(columns, self.query_count)[:, None]
+        columns = range(start - 1, stop + 1)
+        last = self.query_count - 1
+        once = self._fused_along_rows([self._row_number(min(max(number, 0), last)) for number in columns])
+        inside = [0 <= number <= last for number in columns]
+        once = once[..., self._key_order] * self._tensor(inside)[:, None]  # [B, n + 2, M]
         count = stop - start
         return _sum_of_steps([once[:, step : step + count] for step in range(3)])
 
-    def _fused_along_rows(self, rows: Tensor) -> Tensor:
-        """Return the scores ``(B, n, M)`` of queries ``(n,)``, fused once; all numbered along rows."""
-        steps = rows + torch.arange(-1, 2, device=rows.device)[:, None]  # [3, n]
-        needed, position = torch.unique(steps.clamp(0, self.query_count - 1), return_inverse=True)
-        scores = self._queries[:, needed] @ self._keys.mT
-        inside = _is_inside(steps, self.query_count)
-        return _sum_of_steps([scores[:, position[step]] * inside[step, :, None] for step in range(3)])
+    def _fused_along_rows(self, rows: list[int]) -> Tensor:
+        """Return the scores ``(B, n, M)`` of queries, fused once; all numbered along rows."""
+        count = self.query_count
+        needed = sorted({row + step for row in rows for step in (-1, 0, 1) if 0 <= row + step < count})
+        position = {number: at for at, number in enumerate(needed)}
+        scores = self._queries[:, self._tensor(needed)] @ self._keys.mT
+        stepped = []
+        for step in (-1, 0, 1):
+            inside = self._tensor([0 <= row + step < count for row in rows])
+            at = self._tensor([position.get(row + step, 0) for row in rows])
+            stepped.append(scores[:, at] * inside[:, None])
+        return _sum_of_steps(stepped)
+
+    def _row_number(self, number: int) -> int:
+        """Return the number along rows of the query with a number along columns."""
+        return number % self._height * self._width + number // self._height
+
+    def _tensor(self, values: list[int] | list[bool]) -> Tensor:
+        return torch.tensor(values, device=self._queries.device)
 
 
 def _sum_of_steps(scores: list[Tensor]) -> Tensor:
@@ -173,10 +186,6 @@ def _sum_of_steps(scores: list[Tensor]) -> Tensor:
     fused[..., 1:] += before[..., :-1]
     fused[..., :-1] += after[..., 1:]
     return fused
-
-
-def _is_inside(number: Tensor, count: int) -> Tensor:
-    return (number >= 0) & (number < count)
 
 
 def _column_order(x: Tensor) -> Tensor:
