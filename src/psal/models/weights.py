@@ -17,14 +17,15 @@ COLORIZER = Path(str(files("psal.models"))) / "colorizer.safetensors"
 
 
 def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Return the tensors of a safetensors file by name, and its metadata.
+    """Read a .safetensors file: its tensors by name, and its metadata, the settings that it was trained with.
 
     Raises:
-        UsageError: if the file cannot be read.
+        UsageError: if it cannot be read.
     """
     try:
         with safe_open(path, "pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, dict(file.metadata() or {})  # noqa: SIM118
+            settings = dict(file.metadata() or {})
+            return {name: file.get_tensor(name) for name in file.keys()}, settings  # noqa: SIM118 - it is not a dict
     except (OSError, SafetensorError) as error:
         raise UsageError(f"{path} cannot be read as weights: {error}") from None
 
