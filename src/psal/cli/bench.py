@@ -9,6 +9,7 @@ import typer
 
 from psal.cli.console import complain, errors_as_messages, progress_bar, say
 from psal.cli.options import Device
+from psal.errors import UsageError
 
 if TYPE_CHECKING:
     from psal.experiments.experiment import Experiment
@@ -90,6 +91,7 @@ def colorization(
         int | None, typer.Option(min=1, help="training steps; default: the table's own", show_default=False)
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="number of times each PSAL network is trained")] = 3,
+    layers: Layers = None,
     runs: Annotated[Path, typer.Option(help="folder for the training runs; interrupted ones are resumed")] = Path(
         "runs"
     ),
@@ -104,9 +106,15 @@ def colorization(
 
         _set_up_torch(threads)
         default = COMPARISONS[table]
+        known = list(dict.fromkeys(network.trained for network in default.networks))
+        chosen = _layers(layers, known)
+        for name in chosen:
+            if name not in known:
+                raise UsageError(f"the table has no network trained with {name!r}: choose from {', '.join(known)}")
         experiment = ColorizationExperiment(
             table, data, runs,
             size=size or default.size, iterations=iterations or default.iterations, seeds=seeds, threads=threads,
+            layers=chosen,
         )  # fmt: skip
         _run(experiment, out, overwrite)
 
