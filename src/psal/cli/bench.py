@@ -34,6 +34,8 @@ def _check_sizes(text: str) -> str:
 Sizes = Annotated[str, typer.Option(callback=_check_sizes, help="sides of the maps, separated by commas")]
 ColorizationTable = Literal["neighbors", "similarity", "cost", "swap"]
 SwapPart = Literal["all", "quality", "sizes", "cost"]
+SuperResolutionRegion = Literal["all", "crop", "whole"]
+SuperResolutionPart = Literal["all", "quality", "cost"]
 
 
 @bench.command()
@@ -138,6 +140,37 @@ def swap(
         _set_up_torch(threads)
         parts = PARTS if part == "all" else (part,)
         _run(SwapExperiment(weights, data, parts, max_gb=limit, threads=threads), out, overwrite)
+
+
+@bench.command("super-resolution")
+def super_resolution(
+    weights: Annotated[
+        list[Path], typer.Option(help="weights of a network; repeat it for other scales", show_default=False)
+    ],
+    data: Annotated[Path, typer.Option(help="folder of test pictures, such as Urban100", show_default=False)],
+    layers: Annotated[
+        str | None, typer.Option(help="only these cross-scale attentions, separated by commas", show_default=False)
+    ] = None,
+    crop: Annotated[int, typer.Option(min=16, help="side of the crops on which all attentions are compared")] = 128,
+    in_scale: Annotated[
+        str | None, typer.Option(help="in-scale attention; as in training by default", show_default=False)
+    ] = None,
+    region: Annotated[SuperResolutionRegion, typer.Option(help="crops, whole pictures, or both")] = "all",
+    part: Annotated[SuperResolutionPart, typer.Option(help="quality, time and memory, or both")] = "all",
+    threads: Threads = 2,
+    out: Out = Path("results"),
+    overwrite: Overwrite = False,
+) -> None:
+    """Table 7: a super-resolution network with exact attention, PSAL and controls (hours)."""
+    with errors_as_messages("bench"):
+        from psal.experiments.super_resolution import ATTENTIONS, PARTS, REGIONS, SuperResolutionExperiment
+
+        _set_up_torch(threads)
+        experiment = SuperResolutionExperiment(
+            weights, data, layers.split(",") if layers else ATTENTIONS, crop, in_scale,
+            REGIONS if region == "all" else (region,), PARTS if part == "all" else (part,), threads,
+        )  # fmt: skip
+        _run(experiment, out, overwrite)
 
 
 def _layers(chosen: str | None, default: Sequence[str]) -> list[str]:

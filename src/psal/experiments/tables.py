@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from psal.experiments import colorization_tables, memory, reconstruction
+from psal.experiments import colorization_tables, memory, reconstruction, super_resolution_tables
 from psal.experiments.gmflow import tables as gmflow_tables
 from psal.measure.record import Record
 from psal.measure.table import Table, quantity_tables
@@ -11,6 +11,7 @@ EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
     "gmflow": gmflow_tables.tables,
     "memory": memory.tables,
     "reconstruction": reconstruction.tables,
+    "super_resolution": super_resolution_tables.tables,
     **{f"colorization_{name}": colorization_tables.tables for name in colorization_tables.COMPARISONS},
 }
 

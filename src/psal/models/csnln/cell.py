@@ -198,6 +198,11 @@ class Cell(nn.Module):
         """Smallest side of a map that has a key."""
         return self._steps()[0].projection.cross_scale.scale
 
+    def first_cross_scale(self) -> CrossScaleLayer | None:
+        """The cross-scale layer of the first step; None if the branch is left out."""
+        projection = self._steps()[0].projection
+        return None if projection.left_out else projection.cross_scale
+
     def score_count(self, height: int, width: int) -> int:
         """Number of scores of layers that compare all pairs, on a small map of this size."""
         count, factor = 0, 1

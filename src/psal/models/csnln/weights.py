@@ -3,18 +3,45 @@
 import io
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from psal.errors import UsageError
+from psal.models.csnln.attentions import check_cross_scale, check_in_scale
 from psal.models.csnln.cell import KERNELS
 from psal.models.csnln.network import CSNLN
 from psal.models.csnln.published import is_published, translate
 from psal.models.weights import read_weights
 
-CROSS_SCALE, IN_SCALE = "psal3", "local15"  # of published networks, so that they take pictures of any size
 MAX_LISTED = 3  # names in an error message
+
+
+class UpscalerFile(NamedTuple):
+    """Contents of a file of weights.
+
+    Attributes:
+        tensors: by the names of :class:`psal.models.CSNLN`.
+        scale, width, depth: arguments of the network.
+        cross_scale, in_scale: the attention layers that it was trained with.
+    """
+
+    tensors: dict[str, Tensor]
+    scale: int
+    width: int
+    depth: int
+    cross_scale: str
+    in_scale: str
+
+    def build(self, cross_scale: str | None = None, in_scale: str | None = None, seed: int | None = None) -> CSNLN:
+        """Build the network in eval mode, with the layers that it was trained with, or others."""
+        network = CSNLN(
+            self.scale, width=self.width, depth=self.depth, cross_scale=cross_scale or self.cross_scale,
+            in_scale=in_scale or self.in_scale, seed=seed,
+        )  # fmt: skip
+        network.load_state_dict(self.tensors)
+        return network.eval()
 
 
 def load_upscaler(
@@ -26,34 +53,42 @@ def load_upscaler(
         weights: a file that ``psal train upscale`` wrote, or a state dict of the network's authors, in a file of
             ``torch.save`` or safetensors.
         cross_scale, in_scale: attention layers; see :class:`psal.models.CSNLN`. None takes those that the network was
-            trained with; "psal3" and "local15" if it is a published one.
+            trained with; the published ones were trained with exact attention.
         seed: of the network's searches; None draws one from torch's generator in each call.
 
     Returns:
         The network in eval mode.
 
     Raises:
+        UsageError: if the file does not hold the weights of such a network, or a layer is unknown.
+    """
+    if cross_scale is not None:
+        check_cross_scale(cross_scale)
+    if in_scale is not None:
+        check_in_scale(in_scale)
+    return read_upscaler(weights).build(cross_scale, in_scale, seed)
+
+
+def read_upscaler(weights: Path) -> UpscalerFile:
+    """Read and check a file of weights; see :func:`load_upscaler`.
+
+    Raises:
         UsageError: if the file does not hold the weights of such a network.
     """
     tensors, settings = _read(weights)
-    if is_published(tensors):
-        try:
-            tensors = translate(tensors)
-        except UsageError as error:
-            raise UsageError(f"{weights} does not hold the weights of an upscaler: {error}") from None
-    elif settings.get("task") != "upscale":
+    if not is_published(tensors) and settings.get("task") != "upscale":
         raise UsageError(f"{weights} was not written by psal train upscale, and has no published names either")
     try:
-        scale, width, depth = architecture_of(tensors)
-        network = CSNLN(
-            scale, width=width, depth=depth, cross_scale=cross_scale or settings.get("cross_scale", CROSS_SCALE),
-            in_scale=in_scale or settings.get("in_scale", IN_SCALE), seed=seed,
-        )  # fmt: skip
-        check_names(tensors, network.state_dict())
-        network.load_state_dict(tensors)
-    except (ValueError, RuntimeError) as error:
+        if is_published(tensors):
+            tensors = translate(tensors)
+        layers = settings.get("cross_scale", "exact"), settings.get("in_scale", "exact")
+        file = UpscalerFile(tensors, *architecture_of(tensors), *layers)
+        with torch.device("meta"):
+            expected = CSNLN(file.scale, width=file.width, depth=file.depth, cross_scale=layers[0], in_scale=layers[1])
+        check_names(tensors, expected.state_dict())
+    except ValueError as error:
         raise UsageError(f"{weights} does not hold the weights of an upscaler: {error}") from None
-    return network.eval()
+    return file
 
 
 def architecture_of(tensors: Mapping[str, Tensor]) -> tuple[int, int, int]:
