@@ -106,6 +106,8 @@ def _command(edit: Edit) -> Callable[..., None]:
 def _annotation(option: Option) -> Any:
     if option.choices:
         return Annotated[Literal[option.choices], typer.Option(help=option.help)]
+    if option.is_path:
+        return Annotated[Path | None, typer.Option(help=option.help, show_default=False)]
 
     def above_minimum(value: float) -> float:
         if option.minimum is not None and value <= option.minimum:
