@@ -9,6 +9,7 @@ import typer
 
 from psal.cli.console import complain, errors_as_messages, progress_bar, say
 from psal.cli.options import Device
+from psal.errors import UsageError
 
 if TYPE_CHECKING:
     from psal.experiments.experiment import Experiment
@@ -35,6 +36,8 @@ ColorizationTable = Literal["neighbors", "similarity", "cost", "swap"]
 InpaintingPart = Literal["scenes", "rectangles", "freeform", "layers", "large"]
 Runs = list[Path]
 SwapPart = Literal["all", "quality", "sizes", "cost"]
+SuperResolutionRegion = Literal["all", "crop", "whole"]
+SuperResolutionPart = Literal["all", "quality", "cost"]
 
 
 @bench.command()
@@ -92,6 +95,7 @@ def colorization(
         int | None, typer.Option(min=1, help="training steps; default: the table's own", show_default=False)
     ] = None,
     seeds: Annotated[int, typer.Option(min=1, help="number of times each PSAL network is trained")] = 3,
+    layers: Layers = None,
     runs: Annotated[Path, typer.Option(help="folder for the training runs; interrupted ones are resumed")] = Path(
         "runs"
     ),
@@ -106,9 +110,15 @@ def colorization(
 
         _set_up_torch(threads)
         default = COMPARISONS[table]
+        known = list(dict.fromkeys(network.trained for network in default.networks))
+        chosen = _layers(layers, known)
+        for name in chosen:
+            if name not in known:
+                raise UsageError(f"the table has no network trained with {name!r}: choose from {', '.join(known)}")
         experiment = ColorizationExperiment(
             table, data, runs,
             size=size or default.size, iterations=iterations or default.iterations, seeds=seeds, threads=threads,
+            layers=chosen,
         )  # fmt: skip
         _run(experiment, out, overwrite)
 
@@ -187,6 +197,37 @@ def swap(
         _set_up_torch(threads)
         parts = PARTS if part == "all" else (part,)
         _run(SwapExperiment(weights, data, parts, max_gb=limit, threads=threads), out, overwrite)
+
+
+@bench.command("super-resolution")
+def super_resolution(
+    weights: Annotated[
+        list[Path], typer.Option(help="weights of a network; repeat it for other scales", show_default=False)
+    ],
+    data: Annotated[Path, typer.Option(help="folder of test pictures, such as Urban100", show_default=False)],
+    layers: Annotated[
+        str | None, typer.Option(help="only these cross-scale attentions, separated by commas", show_default=False)
+    ] = None,
+    crop: Annotated[int, typer.Option(min=16, help="side of the crops on which all attentions are compared")] = 128,
+    in_scale: Annotated[
+        str | None, typer.Option(help="in-scale attention; as in training by default", show_default=False)
+    ] = None,
+    region: Annotated[SuperResolutionRegion, typer.Option(help="crops, whole pictures, or both")] = "all",
+    part: Annotated[SuperResolutionPart, typer.Option(help="quality, time and memory, or both")] = "all",
+    threads: Threads = 2,
+    out: Out = Path("results"),
+    overwrite: Overwrite = False,
+) -> None:
+    """Table 7: a super-resolution network with exact attention, PSAL and controls (hours)."""
+    with errors_as_messages("bench"):
+        from psal.experiments.super_resolution import ATTENTIONS, PARTS, REGIONS, SuperResolutionExperiment
+
+        _set_up_torch(threads)
+        experiment = SuperResolutionExperiment(
+            weights, data, layers.split(",") if layers else ATTENTIONS, crop, in_scale,
+            REGIONS if region == "all" else (region,), PARTS if part == "all" else (part,), threads,
+        )  # fmt: skip
+        _run(experiment, out, overwrite)
 
 
 def _layers(chosen: str | None, default: Sequence[str]) -> list[str]:

@@ -9,10 +9,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from psal.data.image_folder import MAX_DRAWS, open_rgb, to_tensor
-from psal.data.image_folder import MissingDataError as MissingDataError
-from psal.data.image_folder import load_square as load_square
-from psal.data.image_folder import square as square
+from psal.data.image_folder import MAX_DRAWS, MissingDataError, open_rgb, to_tensor
 from psal.seeds import seed_of_example
 
 FRAMES = Path("JPEGImages", "480p")

@@ -60,9 +60,23 @@ def open_rgb(path: Path) -> Image.Image:
         raise MissingDataError(f"{path} cannot be read: {error}") from error
 
 
+def to_pixels(picture: Image.Image) -> Tensor:
+    """Convert an RGB image to uint8 ``(3, H, W)``."""
+    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous()
+
+
 def to_tensor(picture: Image.Image) -> Tensor:
     """Convert an RGB image to ``(3, H, W)`` in 0..1."""
-    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).float().div(255).contiguous()
+    return to_pixels(picture).float().div(255)
+
+
+def load_pixels(path: Path) -> Tensor:
+    """Load a picture as uint8 ``(3, H, W)``.
+
+    Raises:
+        MissingDataError: if the file cannot be read as a picture.
+    """
+    return to_pixels(open_rgb(path))
 
 
 def load_square(path: Path, size: int) -> Tensor:

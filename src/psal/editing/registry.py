@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 MAX_SCALE = 4.0  # of upscale, per side
 COLOR_MODELS = ("patches", "network")  # of colorize
+UPSCALE_MODELS = ("patches", "network")
+UPSCALE_ATTENTIONS = ("psal1", "psal3", "psal7", "exact")  # of upscale's network
 INPAINT_MODELS = ("patches", "network")
 INPAINT_ATTENTIONS = ("own", "psal3", "contextual", "contextual-materialized")  # of inpaint's network
 
@@ -90,7 +92,14 @@ EDITS = {
         Edit(
             "upscale",
             "Enlarge a photo, with detail that it shows elsewhere at another size.",
-            options=(Option("scale", 2.0, "factor per side", minimum=1.0, maximum=MAX_SCALE),),
+            options=(
+                Option("scale", 2.0, "factor per side", minimum=1.0, maximum=MAX_SCALE),
+                Option(
+                    "model", "patches", "patches (of the photo), or network (with --weights)", choices=UPSCALE_MODELS
+                ),
+                Option("weights", None, "the network's file, of psal train upscale", is_path=True),
+                Option("attention", "psal3", "attention of the network across scales", choices=UPSCALE_ATTENTIONS),
+            ),
         ),
     )
 }

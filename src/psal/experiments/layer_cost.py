@@ -112,7 +112,7 @@ def _layer(setting: LayerSetting) -> nn.Module:
 
 def _inputs(setting: LayerSetting, size: int) -> list[Tensor]:
     """Query, key and value, each ``(1, C, size, size)``."""
-    from psal.data.davis import square
+    from psal.data.image_folder import square
     from psal.data.samples import stereo_views
 
     left, right = (square(view, size)[None] for view in stereo_views())

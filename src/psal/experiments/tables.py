@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from psal.experiments import colorization_tables, memory, reconstruction
+from psal.experiments import colorization_tables, memory, reconstruction, super_resolution_tables
 from psal.experiments.gmflow import tables as gmflow_tables
 from psal.experiments.inpainting import large as inpainting_large
 from psal.experiments.inpainting import layers as inpainting_layers
@@ -17,6 +17,7 @@ EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
     **{f"inpainting_{name}": inpainting_tables.tables for name in inpainting_tables.TITLES},
     "memory": memory.tables,
     "reconstruction": reconstruction.tables,
+    "super_resolution": super_resolution_tables.tables,
     **{f"colorization_{name}": colorization_tables.tables for name in colorization_tables.COMPARISONS},
 }
 
