@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from PIL import Image
 from support.commands import save
 
 from psal.data.degradation import downscale
-from psal.data.photo_crops import DownscaledCrops, MissingDataError, list_pictures, load_pixels
+from psal.data.image_folder import MissingDataError, load_pixels
+from psal.data.photo_crops import DownscaledCrops
 
 
 def noise(height: int, width: int, seed: int = 0) -> NDArray[np.uint8]:
@@ -73,24 +73,3 @@ def test_broken_and_small_files_are_skipped_and_named(tmp_path: Path) -> None:
     (tmp_path / "good.png").unlink()
     with pytest.raises(MissingDataError, match="none of 1000 random pictures could be used; one reason is: "):
         DownscaledCrops(tmp_path, 2, 8, seed=0)[0]
-
-
-def test_folders_below_count_and_hidden_files_do_not(tmp_path: Path) -> None:
-    for name in ("b/2.PNG", "a/1.png", ".hidden/3.png", "a/.4.png"):
-        save(tmp_path / name, noise(4, 4))
-    (tmp_path / "notes.txt").write_text("x")
-    assert [path.name for path in list_pictures(tmp_path)] == ["1.png", "2.PNG"]
-
-
-def test_a_folder_without_pictures_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(MissingDataError, match="has no pictures: expected files such as"):
-        list_pictures(tmp_path)
-    with pytest.raises(MissingDataError, match="nowhere is not a folder"):
-        list_pictures(tmp_path / "nowhere")
-
-
-def test_gray_and_turned_pictures_become_upright_rgb(tmp_path: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6  # turned by a quarter
-    Image.fromarray(noise(5, 9)[..., 0]).save(tmp_path / "gray.png", exif=exif)
-    assert load_pixels(tmp_path / "gray.png").shape == (3, 9, 5)

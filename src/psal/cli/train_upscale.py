@@ -7,14 +7,25 @@ import typer
 
 from psal.cli.console import errors_as_messages, progress_bar, say
 from psal.cli.options import Device, Threads
-from psal.cli.training import run_training
+from psal.cli.training import (
+    Average,
+    Batch,
+    CheckpointEvery,
+    Iterations,
+    LearningRate,
+    Out,
+    Precision,
+    RunSeed,
+    run_training,
+    set_up_torch,
+)
 
 Scale = Annotated[Literal["2", "3", "4"], typer.Option(help="factor per side")]
 
 
 def train_upscale(
     data: Annotated[Path, typer.Option(help="folder of photographs", show_default=False)],
-    out: Annotated[Path, typer.Option("--out", "-o", help="folder of the run", show_default=False)],
+    out: Out,
     scale: Scale = "2",
     width: Annotated[int, typer.Option(min=2, help="channels; 128 in the published networks")] = 64,
     depth: Annotated[int, typer.Option(min=1, help="recurrences; 12 in the published networks")] = 5,
@@ -24,14 +35,14 @@ def train_upscale(
         bool, typer.Option(help="learn the difference to bicubic enlargement, which the published networks do not")
     ] = True,
     size: Annotated[int, typer.Option(min=16, help="side of the small crops in pixels")] = 48,
-    iterations: Annotated[int, typer.Option(min=1, help="optimizer steps in all")] = 200_000,
-    batch: Annotated[int, typer.Option(min=1, help="crops per step and process")] = 4,
-    learning_rate: Annotated[float, typer.Option(min=0, help="of Adam")] = 0.0002,
-    average: Annotated[int, typer.Option(min=1, help="steps over which the saved weights are averaged")] = 1000,
-    seed: Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the crops and the searches")] = 0,
-    precision: Annotated[Literal["32-true", "bf16-mixed", "64-true"], typer.Option(help="of the network")] = "32-true",
+    iterations: Iterations = 200_000,
+    batch: Batch = 4,
+    learning_rate: LearningRate = 0.0002,
+    average: Average = 1000,
+    seed: RunSeed = 0,
+    precision: Precision = "32-true",
     device: Device = "cpu",
-    checkpoint_every: Annotated[int, typer.Option(min=1, help="steps that an interrupted run loses at most")] = 500,
+    checkpoint_every: CheckpointEvery = 500,
     threads: Threads = None,
 ) -> None:
     """Enlarge photographs that were downscaled: the network with cross-scale attention."""
@@ -68,14 +79,12 @@ def evaluate_upscale(
 
         import torch
 
-        from psal.data.photo_crops import list_pictures
+        from psal.data.image_folder import list_pictures
         from psal.models.csnln.weights import load_upscaler
         from psal.training.loop import WEIGHTS
         from psal.training.upscale import bicubic, load_pair, quality
 
-        torch.set_flush_denormal(True)
-        if threads is not None:
-            torch.set_num_threads(threads)
+        set_up_torch(threads)
         weights = run / WEIGHTS if run.is_dir() else run
         network = load_upscaler(weights, cross_scale=cross_scale, in_scale=in_scale, seed=0)
         files = list_pictures(data)

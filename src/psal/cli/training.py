@@ -1,16 +1,36 @@
-"""What the commands ``psal train …`` share: progress, estimates and what they say at the end."""
+"""What the commands ``psal train …`` share: options, progress, estimates and what they say at the end."""
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
 
 from psal.cli.console import complain, progress_bar, say
 
 if TYPE_CHECKING:
-    from psal.training.loop import Settings
+    from psal.training.settings import Settings
     from psal.training.task import Task
 
 TIMED_STEPS = 10  # whose time is the estimate's; the first one, which warms up, is left out
+
+Out = Annotated[Path, typer.Option("--out", "-o", help="folder of the run", show_default=False)]
+Iterations = Annotated[int, typer.Option(min=1, help="optimizer steps in all")]
+Batch = Annotated[int, typer.Option(min=1, help="pictures per step and process")]
+LearningRate = Annotated[float, typer.Option(min=0, help="of Adam")]
+Average = Annotated[int, typer.Option(min=1, help="steps over which the saved weights are averaged")]
+RunSeed = Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the pictures and the searches")]
+Precision = Annotated[Literal["32-true", "bf16-mixed", "64-true"], typer.Option(help="of the network")]
+CheckpointEvery = Annotated[int, typer.Option(min=1, help="steps that an interrupted run loses at most")]
+
+
+def set_up_torch(threads: int | None) -> None:
+    """Set the number of CPU threads, None for all cores, and treat denormal numbers as 0."""
+    import torch
+
+    torch.set_flush_denormal(True)  # denormal weights make matrix products ten times slower
+    if threads is not None:
+        torch.set_num_threads(threads)
 
 
 def run_training(
@@ -26,14 +46,10 @@ def run_training(
         files: what its examples are read from, such as "frame".
         threads: CPU threads; None for all cores.
     """
-    import torch
-
     from psal.training.loop import train
     from psal.training.processes import is_first_process
 
-    torch.set_flush_denormal(True)  # denormal weights make matrix products ten times slower
-    if threads is not None:
-        torch.set_num_threads(threads)
+    set_up_torch(threads)
     with progress_bar(settings.iterations, shown=is_first_process()) as (bar, bar_task):
         estimate = TimeEstimate(settings.iterations)
 

@@ -1,71 +1,14 @@
-"""Photographs of a folder, and random crops of them beside the same crops downscaled."""
+"""Random crops of the photographs in a folder, beside the same crops downscaled."""
 
-import hashlib
 from pathlib import Path
 
-import numpy as np
 import torch
-from PIL import Image, ImageOps
+from PIL import Image
 from torch import Tensor
 
 from psal.data.degradation import KERNEL_WIDTH, downscale
-from psal.errors import UsageError
+from psal.data.image_folder import MAX_DRAWS, MissingDataError, fingerprint, list_pictures, open_rgb, to_pixels
 from psal.seeds import seed_of_example
-
-SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
-MAX_DRAWS = 1000  # of random files, until one can be used
-
-
-class MissingDataError(UsageError):
-    """The data folder is missing, incomplete or laid out in another way."""
-
-
-def list_pictures(folder: Path) -> list[Path]:
-    """Return the picture files in a folder and all folders below it, in a fixed order; hidden ones are left out.
-
-    Raises:
-        MissingDataError: if there is no such folder, or no picture in it.
-    """
-    if not folder.is_dir():
-        raise MissingDataError(f"{folder} is not a folder: give a folder of pictures")
-    found = sorted(
-        path
-        for path in folder.rglob("*")
-        if path.suffix.lower() in SUFFIXES and not any(part[0] == "." for part in path.relative_to(folder).parts)
-    )
-    if not found:
-        raise MissingDataError(f"{folder} has no pictures: expected files such as {', '.join(sorted(SUFFIXES))}")
-    return found
-
-
-def fingerprint(root: Path, files: list[Path]) -> str:
-    """Return a hash of the files' paths below a folder, which tells one data set from another."""
-    names = "\n".join(path.relative_to(root).as_posix() for path in files)
-    return hashlib.sha256(names.encode(errors="surrogateescape")).hexdigest()[:16]
-
-
-def open_rgb(path: Path) -> Image.Image:
-    """Open a picture as RGB, upright by its orientation tag.
-
-    Raises:
-        MissingDataError: if the file cannot be read as a picture.
-    """
-    try:
-        with Image.open(path) as file:
-            return ImageOps.exif_transpose(file).convert("RGB")
-    except MemoryError:
-        raise
-    except Exception as error:  # decoders raise errors of any kind on a broken file
-        raise MissingDataError(f"{path} cannot be read: {error}") from error
-
-
-def load_pixels(path: Path) -> Tensor:
-    """Load a picture as uint8 ``(3, H, W)``.
-
-    Raises:
-        MissingDataError: if the file cannot be read as a picture.
-    """
-    return _pixels(open_rgb(path))
 
 
 class DownscaledCrops:
@@ -142,7 +85,7 @@ class DownscaledCrops:
         corner = scale * (left - margins[1]), scale * (top - margins[0])
         end = (min(picture.width, scale * (left + size + KERNEL_WIDTH)),
                min(picture.height, scale * (top + size + KERNEL_WIDTH)))  # fmt: skip
-        around = _pixels(picture.crop((*corner, *end)))
+        around = to_pixels(picture.crop((*corner, *end)))
         small = downscale(around, scale)[:, margins[0] :, margins[1] :][:, :size, :size]
         large = around[:, scale * margins[0] :, scale * margins[1] :][:, : scale * size, : scale * size]
         return small, large
@@ -151,8 +94,3 @@ class DownscaledCrops:
 def _moved(image: Tensor, mirrored: bool, turns: int) -> Tensor:
     """Mirror and turn an image ``(3, H, W)`` by quarter turns."""
     return torch.rot90(image.flip(2) if mirrored else image, turns, (1, 2)).contiguous()
-
-
-def _pixels(picture: Image.Image) -> Tensor:
-    """Convert an RGB image to uint8 ``(3, H, W)``."""
-    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous()

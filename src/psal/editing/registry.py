@@ -15,6 +15,8 @@ MAX_SCALE = 4.0  # of upscale, per side
 COLOR_MODELS = ("patches", "network")  # of colorize
 UPSCALE_MODELS = ("patches", "network")
 UPSCALE_ATTENTIONS = ("psal1", "psal3", "psal7", "exact")  # of upscale's network
+INPAINT_MODELS = ("patches", "network")
+INPAINT_ATTENTIONS = ("own", "psal3", "contextual", "contextual-materialized")  # of inpaint's network
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,18 @@ class Edit:
 EDITS = {
     edit.name: edit
     for edit in (
-        Edit("inpaint", "Fill the hole that a mask marks: remove an object, a scratch, a text.", "mask"),
+        Edit(
+            "inpaint",
+            "Fill the hole that a mask marks: remove an object, a scratch, a text.",
+            "mask",
+            (
+                Option(
+                    "model", "patches", "patches (of the photo), or network (with --weights)", choices=INPAINT_MODELS
+                ),
+                Option("weights", None, "the network's file, of psal train inpaint", is_path=True),
+                Option("attention", "own", "attention to put into the network", choices=INPAINT_ATTENTIONS),
+            ),
+        ),
         Edit(
             "colorize",
             "Color a gray photo with the colors of another one of the same scene or kind.",

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from psal.data.photo_crops import list_pictures
+from psal.data.image_folder import list_pictures
 from psal.errors import UsageError
 from psal.experiments.experiment import Progress
 from psal.experiments.super_resolution_cost import CostSetting, measure

@@ -11,7 +11,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from psal.data.degradation import downscale
-from psal.data.photo_crops import DownscaledCrops, MissingDataError, load_pixels
+from psal.data.image_folder import MissingDataError, load_pixels
+from psal.data.photo_crops import DownscaledCrops
 from psal.measure.picture_quality import psnr_of_luma, ssim_of_luma
 from psal.models import CSNLN
 
@@ -44,7 +45,7 @@ class UpscaleTask:
         seed: of the random crops.
 
     Raises:
-        psal.data.photo_crops.MissingDataError: if the folder has no pictures.
+        psal.data.image_folder.MissingDataError: if the folder has no pictures.
         ValueError: if the network cannot be built.
     """
 
@@ -107,7 +108,7 @@ def load_pair(path: Path, scale: int, crop: int | None = None) -> tuple[Tensor, 
         ``(3, h, w)`` in 0..1, and uint8 ``(3, scale · h, scale · w)``.
 
     Raises:
-        psal.data.photo_crops.MissingDataError: if the file cannot be read, or has not a pixel.
+        psal.data.image_folder.MissingDataError: if the file cannot be read, or has not a pixel.
     """
     original = load_pixels(path)
     height, width = (side // scale for side in original.shape[1:])
