@@ -31,6 +31,9 @@ def train_upscale(
     depth: Annotated[int, typer.Option(min=1, help="recurrences; 12 in the published networks")] = 5,
     cross_scale: Annotated[str, typer.Option(help="exact, psalN, randomN, localN or none")] = "exact",
     in_scale: Annotated[str, typer.Option(help="exact or localN")] = "local15",
+    residual: Annotated[
+        bool, typer.Option(help="learn the difference to bicubic enlargement, which the published networks do not")
+    ] = True,
     size: Annotated[int, typer.Option(min=16, help="side of the small crops in pixels")] = 48,
     iterations: Iterations = 200_000,
     batch: Batch = 4,
@@ -51,7 +54,7 @@ def train_upscale(
             iterations=iterations, batch=batch, learning_rate=learning_rate, average=average, seed=seed,
             precision=precision, device=device, checkpoint_every=checkpoint_every,
         )  # fmt: skip
-        task = UpscaleTask(data, Architecture(int(scale), width, depth, cross_scale, in_scale), size, seed)
+        task = UpscaleTask(data, Architecture(int(scale), width, depth, cross_scale, in_scale, residual), size, seed)
         run_training(task, settings, out, label=f"× {scale}, {cross_scale}", files="photograph", threads=threads)
 
 

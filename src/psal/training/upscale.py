@@ -28,12 +28,11 @@ class Architecture:
     depth: int
     cross_scale: str
     in_scale: str
+    residual: bool = True
 
     def build(self) -> CSNLN:
         """Build the untrained network."""
-        return CSNLN(
-            self.scale, width=self.width, depth=self.depth, cross_scale=self.cross_scale, in_scale=self.in_scale
-        )
+        return CSNLN(**asdict(self))
 
 
 class UpscaleTask:

@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import torch
+import torch.nn.functional as F
 from support.tolerances import assert_close
 from torch import Tensor
 
@@ -87,6 +88,15 @@ def test_the_mean_color_is_added_back() -> None:
         torch.nn.init.zeros_(parameter)
     expected = torch.tensor([0.4488, 0.4371, 0.4040])[:, None, None].expand(3, 14, 16).double()
     assert_close(model(picture(7, 8))[0], expected)
+
+
+def test_a_residual_network_adds_to_the_bicubic_enlargement() -> None:
+    x = picture(7, 8)
+    model, other = network(), CSNLN(2, width=8, depth=2, in_scale="local5", residual=True, seed=0).double()
+    other.load_state_dict(model.state_dict())
+    mean = torch.tensor([0.4488, 0.4371, 0.4040])[:, None, None].double()
+    bicubic = F.interpolate(x, scale_factor=2, mode="bicubic", antialias=True)
+    assert_close(other(x), model(x) - mean + bicubic)
 
 
 def test_in_scale_attention_can_be_swapped() -> None:

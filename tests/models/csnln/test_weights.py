@@ -137,8 +137,8 @@ def test_published_names_in_safetensors_load_too(tmp_path: Path) -> None:
 
 
 def test_the_layers_are_those_of_training_unless_others_are_asked_for(tmp_path: Path) -> None:
-    network = CSNLN(3, width=WIDTH, depth=2, cross_scale="exact", in_scale="exact").eval()
-    settings = {"task": "upscale", "cross_scale": "exact", "in_scale": "exact"}
+    network = CSNLN(3, width=WIDTH, depth=2, cross_scale="exact", in_scale="exact", residual=True).eval()
+    settings = {"task": "upscale", "cross_scale": "exact", "in_scale": "exact", "residual": "True"}
     save_file(network.state_dict(), tmp_path / "model.safetensors", settings)
     x = torch.rand(1, 3, 11, 10)
     same = load_upscaler(tmp_path / "model.safetensors")

@@ -85,11 +85,11 @@ class CrossScaleLayer(nn.Module, ABC):
             raise UsageError(
                 f"cross-scale attention needs at least {self.scale} × {self.scale} pixels, got {high} × {wide}"
             )
-        # Pixel j of the downscaled map lies over cell j; rows and columns that fill no cell are left out.
+        # Pixel j of the downscaled map lies over cell j; a last row or column that fills no cell has no key of its own.
         small = F.interpolate(x, scale_factor=1 / self.scale, mode="bilinear")  # [B, C, h, w]
         rows, columns = ((side + 2) * self.scale for side in small.shape[2:])
-        left_out = (self.scale, columns - self.scale - wide, self.scale, rows - self.scale - high)
-        value = F.pixel_unshuffle(F.pad(self.value(x), left_out), self.scale)
+        border = (self.scale, columns - self.scale - wide, self.scale, rows - self.scale - high)
+        value = F.pixel_unshuffle(F.pad(self.value(x), border), self.scale)
         working = torch.float64 if x.dtype == torch.float64 else torch.float32
         return Projections(self.query(x).to(working), self.key(small).to(working), value.to(working))
 

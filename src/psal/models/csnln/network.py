@@ -30,6 +30,8 @@ class CSNLN(nn.Module):
         cross_scale: "exact", "psalN" (N neighbors), "randomN" (N random keys), "localN" (all keys in a window of
             N × N), or "none" (the branch left out).
         in_scale: "exact", or "localN" (a window of N × N pixels).
+        residual: add the result to the picture enlarged bicubically, so that only the difference is learned. The
+            published networks add it to a mean color.
         seed: of the searches; None draws one from torch's generator in each call.
 
     Attributes:
@@ -51,6 +53,7 @@ class CSNLN(nn.Module):
         depth: int = 12,
         cross_scale: str = "psal3",
         in_scale: str = "local15",
+        residual: bool = False,
         seed: int | None = None,
     ) -> None:
         super().__init__()
@@ -59,6 +62,7 @@ class CSNLN(nn.Module):
         if checks.check_count("width", width, 2) % 2:
             raise UsageError(f"width must be even, got {width}")
         self.scale = scale
+        self.residual = residual
         self.depth = checks.check_count("depth", depth, 1)
         self.head = nn.Sequential(convolution(3, width), convolution(width, width))
         self.cell = Cell(
@@ -90,7 +94,12 @@ class CSNLN(nn.Module):
             raise ValueError(f"x must be RGB (B, 3, H, W), got shape {tuple(x.shape)}")
         self.check_size(*x.shape[2:])
         small = self.head(x - self.mean)
-        out = self.mean.expand(len(x), -1, self.scale * x.shape[2], self.scale * x.shape[3])
+        size = self.scale * x.shape[2], self.scale * x.shape[3]
+        if self.residual:
+            exact = x if x.dtype == torch.float64 else x.float()  # torch has no such kernel for half types
+            out = F.interpolate(exact, size, mode="bicubic", antialias=True)
+        else:
+            out = self.mean.expand(len(x), -1, *size)
         for recurrence, weight in enumerate(self.tail.weight.chunk(self.depth, 1)):  # no need to keep all large maps
             bias = self.tail.bias if recurrence == 0 else None
             tail = partial(F.conv2d, weight=weight, bias=bias, padding=1)

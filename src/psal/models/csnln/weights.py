@@ -25,6 +25,7 @@ class UpscalerFile(NamedTuple):
         tensors: by the names of :class:`psal.models.CSNLN`.
         scale, width, depth: arguments of the network.
         cross_scale, in_scale: the attention layers that it was trained with.
+        residual: whether it adds to the picture enlarged bicubically.
     """
 
     tensors: dict[str, Tensor]
@@ -33,12 +34,13 @@ class UpscalerFile(NamedTuple):
     depth: int
     cross_scale: str
     in_scale: str
+    residual: bool
 
     def build(self, cross_scale: str | None = None, in_scale: str | None = None, seed: int | None = None) -> CSNLN:
         """Build the network in eval mode, with the layers that it was trained with, or others."""
         network = CSNLN(
             self.scale, width=self.width, depth=self.depth, cross_scale=cross_scale or self.cross_scale,
-            in_scale=in_scale or self.in_scale, seed=seed,
+            in_scale=in_scale or self.in_scale, residual=self.residual, seed=seed,
         )  # fmt: skip
         network.load_state_dict(self.tensors)
         return network.eval()
@@ -82,7 +84,7 @@ def read_upscaler(weights: Path) -> UpscalerFile:
         if is_published(tensors):
             tensors = translate(tensors)
         layers = settings.get("cross_scale", "exact"), settings.get("in_scale", "exact")
-        file = UpscalerFile(tensors, *architecture_of(tensors), *layers)
+        file = UpscalerFile(tensors, *architecture_of(tensors), *layers, settings.get("residual") == "True")
         with torch.device("meta"):
             expected = CSNLN(file.scale, width=file.width, depth=file.depth, cross_scale=layers[0], in_scale=layers[1])
         check_names(tensors, expected.state_dict())
