@@ -9,7 +9,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 pytest.importorskip("triton", reason="Triton is not installed: pip install triton")
-os.environ["TRITON_INTERPRET"] = "1"  # read when the kernels are imported
+assert os.environ.get("TRITON_INTERPRET") == "1", "tests/conftest.py sets it, before Triton is imported"
 
 KERNELS = {"search", "score", "score_backward", "attend", "attend_backward"}
 

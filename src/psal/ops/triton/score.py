@@ -98,10 +98,9 @@ def score_gradients(maps: PatchMaps, grad_score: Tensor, index: Tensor, score: T
     by_key = links.by_key(index, (weight, key_weight), keys)
     grad_query = links.sum_over_patches(maps, by_query, of_key=False)
     grad_key = links.sum_over_patches(maps, by_key, of_key=True)
-    return (
-        fold_border(grad_query, maps.sides, maps.padding_mode).to(maps.query.dtype),
-        fold_border(grad_key, maps.sides, maps.padding_mode).to(maps.key.dtype),
-    )
+    folded = (fold_border(grad, maps.sides, maps.padding_mode) for grad in (grad_query, grad_key))
+    grad_query, grad_key = (grad.to(maps.query.dtype).contiguous() for grad in folded)
+    return grad_query, grad_key
 
 
 def squared_unless_clamped(inverse_norm: Tensor) -> Tensor:
