@@ -13,7 +13,7 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
-from psal.ops.triton import attend, layout, links, score, search
+from psal.ops.triton import attend, layout, links, score, search, seeds
 
 TARGETS = {
     "sm_80": GPUTarget("cuda", 80, 32),
@@ -23,7 +23,9 @@ TARGETS = {
     "gfx90a": GPUTarget("hip", "gfx90a", 64),
     "gfx942": GPUTarget("hip", "gfx942", 64),
 }
+SCAN = "scan of the curves"
 KERNELS = {
+    SCAN: seeds.scan,
     "start": search.start,
     "flood": search.flood,
     "score": score.score_matches,
@@ -66,12 +68,15 @@ class Configuration:
 
 def default_configurations() -> Iterator[Configuration]:
     """Yield the configurations that must not spill: 7 × 7 patches, "l2", as the layer uses them by default."""
+    yield Configuration(SCAN, 16, 3)
     for kernel in KERNELS:
-        by_neighbors = kernel in ("start", "flood")
-        for channels in DEFAULT_CHANNELS:
-            for neighbors in DEFAULT_NEIGHBORS if by_neighbors else (None,):
-                yield Configuration(kernel, channels, neighbors)
-        yield Configuration(kernel, 16, 3 if by_neighbors else None, "float16")
+        if kernel in ("start", "flood"):
+            yield from (Configuration(kernel, channels, 3) for channels in DEFAULT_CHANNELS)
+            yield from (Configuration(kernel, 16, neighbors) for neighbors in DEFAULT_NEIGHBORS if neighbors != 3)
+            yield Configuration(kernel, 16, 3, "float16")
+        elif kernel != SCAN:
+            yield from (Configuration(kernel, channels) for channels in DEFAULT_CHANNELS)
+            yield Configuration(kernel, 16, dtype="float16")
 
 
 def compile_for(configuration: Configuration, target: str) -> Any:
@@ -85,6 +90,8 @@ def compile_for(configuration: Configuration, target: str) -> Any:
         **dict(zip(("TZ", "TY", "TX"), layout.TILES[2], strict=True)),
         "qd": 1, "kd": 1, "nd": 1, "fd": 1,  # a launch folds arguments that are 1
     }  # fmt: skip
+    if configuration.kernel == SCAN:  # keeps 5 candidates for up to 3 neighbors
+        constants |= {"K": 5, "D": 16, "LANES": seeds.LANES}
     constants = {name: value for name, value in constants.items() if name in kernel.arg_names}
     signature = {name: "constexpr" if name in constants else type_of(name, configuration) for name in kernel.arg_names}
     source = ASTSource(
@@ -104,6 +111,10 @@ def type_of(name: str, configuration: Configuration) -> str:
     """Return the type of a kernel's argument, in Triton's words."""
     if name in MAP_NAMES or name == "grad_value":
         return f"*{TYPE_NAMES[configuration.dtype]}"
+    if configuration.kernel == SCAN and name in ("queries", "keys"):
+        return "*fp32"
+    if name in ("orders", "positions", "totals") or (configuration.kernel, name) == (SCAN, "out"):
+        return "*i64"
     if name in ("seed", "keys", "key_count", "candidates") or (name, configuration.kernel) == ("out_index", "score"):
         return "*i64"
     if name == "index":

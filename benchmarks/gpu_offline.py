@@ -6,6 +6,7 @@ Each run measures the Triton that is installed, and adds it to results/gpu_offli
 import argparse
 import importlib.metadata
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,29 +17,26 @@ from psal.measure.record import Cell, Record
 from psal.measure.table import quantity_tables
 from psal.measure.terminal import show, track
 
+TARGETS = ("sm_80", "sm_89", "sm_90", "sm_100", "gfx90a", "gfx942")
 COMMAND = "python -m benchmarks.gpu_offline"
 
 
-def measure(version: str) -> Cell:
-    """Compile all default configurations for all targets."""
-    from benchmarks.gpu_kernels import TARGETS, compile_for, default_configurations, resources_of
+def measure(version: str, target: str) -> Cell:
+    """Compile all default configurations for a target."""
+    from benchmarks.gpu_kernels import compile_for, default_configurations, resources_of
 
-    found: dict[str, dict[str, Any]] = {target: {} for target in TARGETS}
-    configurations = list(default_configurations())
-    for target in track(list(TARGETS), "targets"):
-        for configuration in configurations:
-            found[target][configuration.name] = resources_of(compile_for(configuration, target), target)
-    quantities = Quantities(f"Triton {version}")
-    for target, kernels in found.items():
-        registers = [kernel["registers"] for kernel in kernels.values()]
-        quantities.add(f"{target}: registers per thread", registers, value=max(registers))
-        if "occupancy" in next(iter(kernels.values())):
-            floods = [kernel for name, kernel in kernels.items() if name.startswith("flood")]
-            occupancy = [100 * kernel["occupancy"] for kernel in floods]
-            quantities.add(f"{target}: occupancy of the search", occupancy, unit="%")
-        spills = [kernel["stack"] for kernel in kernels.values()]
-        quantities.add(f"{target}: stack of a thread", spills, unit="bytes", value=max(spills))
-    return quantities.cell(kernels=found)
+    kernels: dict[str, dict[str, Any]] = {}
+    for configuration in track(list(default_configurations()), target):
+        kernels[configuration.name] = resources_of(compile_for(configuration, target), target)
+    quantities = Quantities(f"Triton {version}, {target}")
+    registers = [kernel["registers"] for kernel in kernels.values()]
+    quantities.add("most registers per thread", registers, value=max(registers))
+    floods = [kernel for name, kernel in kernels.items() if name.startswith("flood")]
+    if "occupancy" in floods[0]:
+        quantities.add("occupancy of the search", [100 * kernel["occupancy"] for kernel in floods], unit="%")
+    stack = [kernel["stack"] for kernel in kernels.values()]
+    quantities.add("largest stack of a thread", stack, unit="bytes", value=max(stack))
+    return quantities.cell(kernels=kernels)
 
 
 def main() -> None:
@@ -48,6 +46,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, default=Path("results"), help="folder of the JSON file [results]")
     parser.add_argument("--overwrite", action="store_true", help="compile again with this Triton")
+    parser.add_argument("--targets", nargs="+", choices=TARGETS, default=TARGETS, help="only these")
     arguments = parser.parse_args()
     try:
         version = importlib.metadata.version("triton")
@@ -55,10 +54,11 @@ def main() -> None:
         sys.exit("error: Triton is not installed: pip install triton")
     try:
         record = Record.resume(arguments.out / "gpu_offline.json", {"patch_size": 7}, metadata(COMMAND, ["torch"]))
-        name = f"triton {version}"
-        if arguments.overwrite:
-            record.cells.pop(name, None)
-        record.measure_once(name, lambda: measure(version))
+        for target in arguments.targets:
+            name = f"triton {version}, {target}"
+            if arguments.overwrite:
+                record.cells.pop(name, None)
+            record.measure_once(name, partial(measure, version, target))
     except (UsageError, OSError) as error:
         sys.exit(f"error: {error}")
     record.cells = dict(sorted(record.cells.items()))

@@ -4,6 +4,8 @@ Keys are sorted along several curves, each through a random rotation of the desc
 to it on every curve, and keeps those with the closest descriptors. Plain torch, on any device, without waiting for it.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -21,22 +23,34 @@ CHUNK_ELEMENTS = 2**24  # numbers that are compared at once: 64 MB
 FIRST_STREAM = 2**31  # of the random numbers; those below belong to the search
 
 
-def morton_seeds(query: Tensor, key: Tensor, key_mask: Tensor | None, seed: Tensor, options: SearchOptions) -> Tensor:
+Curve = tuple[Tensor, Tensor]
+Scan = Callable[[Tensor, Tensor, Tensor | None, list[Curve], int], Tensor]
+
+
+def morton_seeds(
+    query: Tensor,
+    key: Tensor,
+    key_mask: Tensor | None,
+    seed: Tensor,
+    options: SearchOptions,
+    scan: Scan | None = None,
+) -> Tensor:
     """Return candidates int64 ``(B, m, *Sq)`` with m ≥ k, all different, closest first; −1 if there are too few keys.
 
     Args:
         query, key, key_mask, options: as in :meth:`psal.ops.Backend.search`.
         seed: 0-d int64, on the device of the maps.
+        scan: a kernel that does what :func:`closest` does; None for that.
     """
     with torch.autocast(query.device.type, enabled=False):
         queries, keys = describe(query, key, options)  # [B, N, 16], [B, M, 16]
         valid = None if key_mask is None else key_mask.flatten(1)  # [B, M]
         curves = [curve(queries, keys, valid, seed, table) for table in range(TABLES)]
     kept = min(max(MIN_KEPT, options.neighbors + SPARE), keys.shape[1])
-    return closest(queries, keys, valid, curves, kept).reshape(query.shape[0], kept, *query.shape[2:])
+    return (scan or closest)(queries, keys, valid, curves, kept).reshape(query.shape[0], kept, *query.shape[2:])
 
 
-def curve(queries: Tensor, keys: Tensor, valid: Tensor | None, seed: Tensor, table: int) -> tuple[Tensor, Tensor]:
+def curve(queries: Tensor, keys: Tensor, valid: Tensor | None, seed: Tensor, table: int) -> Curve:
     """Sort the keys along a curve.
 
     Returns:
@@ -88,9 +102,7 @@ def interleave(cells: Tensor) -> Tensor:
     return code
 
 
-def closest(
-    queries: Tensor, keys: Tensor, valid: Tensor | None, curves: list[tuple[Tensor, Tensor]], kept: int
-) -> Tensor:
+def closest(queries: Tensor, keys: Tensor, valid: Tensor | None, curves: list[Curve], kept: int) -> Tensor:
     """Return the keys with the closest descriptors near each query's positions on the curves, ``(B, kept, N)``."""
     batch, count, size = queries.shape
     window = min(WINDOW, keys.shape[1])

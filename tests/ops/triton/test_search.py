@@ -12,6 +12,7 @@ from support.tolerances import assert_close, assert_same_bits
 from torch import Tensor
 
 import psal
+from psal.ops import morton
 from psal.ops.native import INIT_KINDS
 from psal.options import SIMILARITIES
 
@@ -124,6 +125,19 @@ def test_nan_and_infinity_give_valid_indices_and_the_scores_of_the_reference(sim
     if similarity != "cosine":  # a norm is a sum in another order, so ties with infinity differ
         assert_same_bits(actual.index, expected.index)
         assert_same_bits(actual.score, expected.score)
+
+
+def test_the_scan_of_the_curves_agrees_with_plain_torch() -> None:
+    """Descriptors of integers, so that ties are frequent and sums exact."""
+    from psal.ops.triton import seeds
+
+    queries, keys = integer_map(2, 70, 16, seed=1), integer_map(2, 90, 16, seed=2) // 3
+    valid = random_mask(2, (90,), seed=3)[:, 0]
+    valid[1, 20:] = False
+    for mask in (None, valid):
+        curves = [morton.curve(queries, keys, mask, torch.tensor(5), table) for table in range(2)]
+        expected = morton.closest(queries, keys, mask, curves, 6)
+        assert_same_bits(seeds.closest(queries, keys, mask, curves, 6), expected)
 
 
 def test_an_empty_batch_gives_empty_matches() -> None:

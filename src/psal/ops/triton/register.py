@@ -28,6 +28,7 @@ def search(
     """The op search. Half types are read as they are, and compared in float32."""
     from psal.ops.triton import score as scores
     from psal.ops.triton import search as searches
+    from psal.ops.triton import seeds
     from psal.ops.triton.layout import PatchMaps
 
     maps = PatchMaps.of_op(query, key, patch_size, similarity, padding_mode)
@@ -41,7 +42,7 @@ def search(
         options = SearchOptions(
             tuple(patch_size), neighbors, similarity=SIMILARITIES[similarity], padding_mode=PADDING_MODES[padding_mode]
         )
-        candidates = morton_seeds(query, key, key_mask, seed, options)
+        candidates = morton_seeds(query, key, key_mask, seed, options, seeds.closest)
     schedule = schedule_of(start, key.shape[2:])
     found = searches.search(maps, (key_mask, query_mask), candidates, seed, neighbors, schedule)
     return scores.finish(maps, found.index, found.best)
