@@ -31,7 +31,7 @@ def train_colorize(
     average: Annotated[int, typer.Option(min=1, help="steps over which the saved weights are averaged")] = 1000,
     seed: Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the pictures and the searches")] = 0,
     precision: Annotated[Literal["32-true", "bf16-mixed", "64-true"], typer.Option(help="of the network")] = "32-true",
-    device: Device = "cpu",
+    device: Device = "auto",
     checkpoint_every: Annotated[int, typer.Option(min=1, help="steps that an interrupted run loses at most")] = 500,
     threads: Threads = None,
 ) -> None:

@@ -2,13 +2,14 @@
 
 from collections.abc import Callable
 
-from psal.experiments import colorization_tables, memory, reconstruction
+from psal.experiments import colorization_tables, layer_speed, memory, reconstruction
 from psal.experiments.gmflow import tables as gmflow_tables
 from psal.measure.record import Record
 from psal.measure.table import Table, quantity_tables
 
 EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
     "gmflow": gmflow_tables.tables,
+    "layer_speed": layer_speed.tables,
     "memory": memory.tables,
     "reconstruction": reconstruction.tables,
     **{f"colorization_{name}": colorization_tables.tables for name in colorization_tables.COMPARISONS},

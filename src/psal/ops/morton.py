@@ -99,7 +99,7 @@ def interleave(cells: Tensor) -> Tensor:
     for bit in reversed(range(BITS)):
         for axis in range(cells.shape[1]):
             code = code * 2 + (cells[:, axis] >> bit & 1)
-    return code
+    return code.to(torch.int32)  # half the bytes to sort
 
 
 def closest(queries: Tensor, keys: Tensor, valid: Tensor | None, curves: list[Curve], kept: int) -> Tensor:
