@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from psal.functional import aggregate, attend, exact_match, patch_attention, patch_match
 from psal.layers import PatchAttention, PatchAttentionBlock
 from psal.matches import Matches, MatchQuality, match_quality
+from psal.ops.backends import backends
 from psal.swap import swap_attention_, swapped_attention
 from psal.tokens import TokenAttention, token_attention
 from psal.version import __version__
@@ -28,6 +29,7 @@ __all__ = [
     "__version__",
     "aggregate",
     "attend",
+    "backends",
     "colorize",
     "exact_match",
     "inpaint",

@@ -34,7 +34,7 @@ def train_colorize(
     average: Average = 1000,
     seed: RunSeed = 0,
     precision: Precision = "32-true",
-    device: Device = "cpu",
+    device: Device = "auto",
     checkpoint_every: CheckpointEvery = 500,
     threads: Threads = None,
 ) -> None:
