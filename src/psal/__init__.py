@@ -12,9 +12,11 @@ from psal.tokens import TokenAttention, token_attention
 from psal.version import __version__
 
 if TYPE_CHECKING:
+    from psal.editing.apply_shifts import apply_shifts
     from psal.editing.colorize import colorize
     from psal.editing.inpaint import inpaint
     from psal.editing.reconstruct import reconstruct
+    from psal.editing.shift_map import ShiftMap
     from psal.editing.upscale import upscale
     from psal.io.photo import Photo
 
@@ -24,9 +26,11 @@ __all__ = [
     "PatchAttention",
     "PatchAttentionBlock",
     "Photo",
+    "ShiftMap",
     "TokenAttention",
     "__version__",
     "aggregate",
+    "apply_shifts",
     "attend",
     "colorize",
     "exact_match",
@@ -44,6 +48,8 @@ __all__ = [
 # Imported on first use, because they need the extra psal[edit].
 _LAZY = {
     "Photo": "psal.io.photo",
+    "ShiftMap": "psal.editing.shift_map",
+    "apply_shifts": "psal.editing.apply_shifts",
     "colorize": "psal.editing.colorize",
     "inpaint": "psal.editing.inpaint",
     "reconstruct": "psal.editing.reconstruct",
