@@ -63,7 +63,7 @@ def run(sample: "Sample", seed: int) -> Result:
 
     edit = EDITS[sample.edit]
     pictures = [sample.picture] if sample.partner is None else [sample.picture, sample.partner]
-    options: dict[str, Any] = {"return_shifts": True} if edit.returns_shifts else {}
+    options: dict[str, Any] = {"return_shifts": True} if edit.shifts == "picture" else {}
     options |= {option.name: SCALE for option in edit.options if option.name == "scale"}
     start = time.perf_counter()
     made = edit.function(*pictures, **options, seed=seed)

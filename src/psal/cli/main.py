@@ -8,6 +8,7 @@ try:
     import typer
 
     from psal.cli.app import app as app_command
+    from psal.cli.apply_shifts import apply_shifts
     from psal.cli.bench import bench
     from psal.cli.console import say
     from psal.cli.demo import demo
@@ -26,6 +27,7 @@ app = typer.Typer(
     help="Edit photographs with patches of the photograph itself or of another one; measure and train the attention.",
 )
 add_edit_commands(app)
+app.command("apply-shifts")(apply_shifts)
 app.command("samples")(samples)
 app.command("demo")(demo)
 app.command("app")(app_command)
