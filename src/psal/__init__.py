@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from psal.editing.apply_shifts import apply_shifts
     from psal.editing.colorize import colorize
     from psal.editing.inpaint import inpaint
+    from psal.editing.outpaint import outpaint
     from psal.editing.reconstruct import reconstruct
     from psal.editing.shift_map import ShiftMap
     from psal.editing.upscale import upscale
@@ -36,6 +37,7 @@ __all__ = [
     "exact_match",
     "inpaint",
     "match_quality",
+    "outpaint",
     "patch_attention",
     "patch_match",
     "reconstruct",
@@ -52,6 +54,7 @@ _LAZY = {
     "apply_shifts": "psal.editing.apply_shifts",
     "colorize": "psal.editing.colorize",
     "inpaint": "psal.editing.inpaint",
+    "outpaint": "psal.editing.outpaint",
     "reconstruct": "psal.editing.reconstruct",
     "upscale": "psal.editing.upscale",
 }

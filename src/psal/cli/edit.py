@@ -10,6 +10,7 @@ import typer
 from psal.cli.console import FAILED, NOTHING_TO_EDIT, complain, errors_as_messages, progress_bar, say
 from psal.cli.edit_file import Request, edit_file
 from psal.cli.jobs import Job, Paths, plan_jobs, run_jobs
+from psal.cli.lengths import check_length
 from psal.cli.options import Overwrite, Seed, Threads
 from psal.editing.registry import EDITS, SHIFT_MAP_SUFFIX, Companion, Edit, Option
 from psal.errors import UsageError
@@ -26,6 +27,10 @@ PARTNER_PATH = {
 OutPath = Annotated[
     str,  # a Path would drop the trailing slash that makes a new name a folder
     typer.Option("--out", "-o", metavar="<path>", help="file to write, or a folder"),
+]
+EXTEND = "25%"
+Extend = Annotated[
+    str, typer.Option(callback=lambda text: _length(text), help="pixels or percent to add on all sides not given")
 ]
 SHIFTS_HELP = {
     "picture": "also write where each pixel came from, as colors; in a folder, as PNG",
@@ -54,7 +59,11 @@ def _command(edit: Edit) -> Callable[..., None]:
     elif edit.partner:
         required[edit.partner] = PARTNER_PATH[edit.partner]
     required["out"] = OutPath
-    optional |= {option.name: (_annotation(option), option.default) for option in edit.options}
+    optional |= {
+        option.name: (_annotation(option), None if option.length_of else option.default) for option in edit.options
+    }
+    if any(option.length_of for option in edit.options):
+        optional["extend"] = Extend, EXTEND
     optional |= {companion.flag: (_companion_path(companion), None) for companion in edit.companions}
     if edit.shifts:
         optional["shifts"] = Annotated[
@@ -72,6 +81,7 @@ def _command(edit: Edit) -> Callable[..., None]:
             compare=given["compare"], overwrite=given["overwrite"],
         )  # fmt: skip
         options = {name: given[name] for name in ("seed", *(option.name for option in edit.options))}
+        options |= _sides(edit, given)
         _run(Request(edit, paths, options, given["threads"], given.get("alpha", False)))
 
     parameters = [
@@ -87,6 +97,8 @@ def _command(edit: Edit) -> Callable[..., None]:
 
 
 def _annotation(option: Option) -> Any:
+    if option.length_of:
+        return Annotated[str | None, typer.Option(callback=_length, help=option.help, show_default=False)]
     if option.choices:
         return Annotated[Literal[option.choices], typer.Option(help=option.help)]
     if isinstance(option.default, bool):
@@ -100,6 +112,23 @@ def _annotation(option: Option) -> Any:
         return value
 
     return Annotated[float, typer.Option(callback=above_minimum, max=option.maximum, help=option.help)]
+
+
+def _length(text: str | None) -> str | None:
+    try:
+        return None if text is None else check_length(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _sides(edit: Edit, given: dict[str, Any]) -> dict[str, str]:
+    """Lengths that were given; for the others ``--extend``, or 0 if only single sides were given."""
+    names = [option.name for option in edit.options if option.length_of]
+    if not names:
+        return {}
+    single = any(given[name] is not None for name in names)
+    rest = "0" if single and given["extend"] == EXTEND else given["extend"]
+    return {name: rest if given[name] is None else given[name] for name in names}
 
 
 def _companion_path(companion: Companion) -> Any:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from psal.cli.jobs import Job, Paths
+from psal.cli.lengths import length_in_pixels
 from psal.editing.registry import Edit
 from psal.progress import Progress
 
@@ -91,7 +92,7 @@ def _edit(request: Request, job: Job, photo: "Photo", progress: Progress) -> Mad
     from psal.io.masks import open_mask
     from psal.io.photo import Photo
 
-    edit, options, size = request.edit, dict(request.options), photo.pixels.shape[:2]
+    edit, options, size = request.edit, _in_pixels(request, photo), photo.pixels.shape[:2]
     pictures: list[Any] = [photo.pixels]
     if edit.partner == "mask":
         hole = _hole(request, job, photo)
@@ -112,6 +113,12 @@ def _edit(request: Request, job: Job, photo: "Photo", progress: Progress) -> Mad
         return Made(photo.with_pixels(edit.function(*pictures, **options, progress=progress)))
     pixels, shifts = edit.function(*pictures, **options, return_shifts=True, progress=progress)
     return Made(photo.with_pixels(pixels), Photo(shifts) if edit.shifts == "picture" else shifts)
+
+
+def _in_pixels(request: Request, photo: "Photo") -> dict[str, Any]:
+    """Options with lengths in pixels of this photo."""
+    lengths = {option.name: getattr(photo, option.length_of) for option in request.edit.options if option.length_of}
+    return request.options | {name: length_in_pixels(request.options[name], side) for name, side in lengths.items()}
 
 
 def _hole(request: Request, job: Job, photo: "Photo") -> "NDArray[Any]":

@@ -28,6 +28,7 @@ class Option:
         minimum: lower limit of a number; a float must be above it.
         maximum: upper limit of a number.
         choices: the words it may be.
+        length_of: "width" or "height" if it is a length in pixels along this side; the command line also takes percent.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Option:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    length_of: Literal["width", "height"] | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +100,16 @@ EDITS = {
                 Companion("guide", "guide", "a rough fill to follow, from another program or a sketch"),
             ),
             shifts="map",
+        ),
+        Edit(
+            "outpaint",
+            "Extend a photo beyond its borders.",
+            options=(
+                Option("left", 0, "pixels or percent to add on the left", length_of="width"),
+                Option("right", 0, "on the right", length_of="width"),
+                Option("top", 0, "at the top", length_of="height"),
+                Option("bottom", 0, "at the bottom", length_of="height"),
+            ),
         ),
         Edit(
             "colorize",
