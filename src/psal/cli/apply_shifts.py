@@ -24,6 +24,9 @@ def apply_shifts(
     """Fill other layers of a scene (depth, normals, infrared, …) with the sources of a fill, bit for bit."""
     with errors_as_messages():
         from psal.cli.layer_jobs import plan_layers
+
+        jobs = plan_layers(shifts, layers, out, overwrite)  # before anything heavy is loaded
+
         from psal.editing.apply_shifts import apply_shifts
         from psal.editing.shift_map import ShiftMap
         from psal.errors import UsageError
@@ -31,7 +34,6 @@ def apply_shifts(
         from psal.io.layers import open_layer
         from psal.messages import describe
 
-        jobs = plan_layers(shifts, layers, out, overwrite)
         shift_map = ShiftMap.open(shifts)
         failed = False
         for path, target in jobs:

@@ -1,6 +1,7 @@
 """The command ``psal``: its groups of commands, ``--version``, and how it starts."""
 
 import io
+import os
 import sys
 from typing import Annotated
 
@@ -53,6 +54,8 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
+    # Threads that spin while they wait take the cores from other processes. Read when torch is loaded, which is later.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # file names need not be valid text
