@@ -170,6 +170,13 @@ def test_scores_keep_their_precision_under_autocast() -> None:
 
 
 @pytest.mark.parametrize("kind", [CrossScaleAttention, PatchCrossScaleAttention])
+def test_half_types_are_returned_in_their_own_type(kind: type[CrossScaleLayer]) -> None:
+    found = kind(CHANNELS, 2).bfloat16()(torch.randn(1, CHANNELS, 7, 9, dtype=torch.bfloat16))
+    assert found.dtype == torch.bfloat16
+    assert found.isfinite().all()
+
+
+@pytest.mark.parametrize("kind", [CrossScaleAttention, PatchCrossScaleAttention])
 def test_a_map_without_a_key_is_refused(kind: type[CrossScaleLayer]) -> None:
     with pytest.raises(ValueError, match="needs at least 3 × 3 pixels, got 2 × 9"):
         kind(CHANNELS, 3)(torch.rand(1, CHANNELS, 2, 9))

@@ -99,7 +99,7 @@ class MutualProjection(nn.Module):
         self, channels: int, cross_scale: CrossScaleLayer, in_scale: InScaleAttention, left_out: bool = False
     ) -> None:
         super().__init__()
-        self.cross_scale = cross_scale
+        self.cross_scale = cross_scale.requires_grad_(not left_out)  # training on several processes wants all gradients
         self.in_scale = in_scale
         self.left_out = left_out
         self.upsample = enlarging(channels, cross_scale.scale)

@@ -65,12 +65,12 @@ class CrossScaleLayer(nn.Module, ABC):
         self.value = pointwise(channels, channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Enlarge ``(B, C, H, W)`` to ``(B, C, s · H, s · W)``; H and W are at least s.
+        """Enlarge ``(B, C, H, W)`` to ``(B, C, s · H, s · W)``, in the map's type; H and W are at least s.
 
         Raises:
             ValueError: if the map is smaller.
         """
-        return self.attend(x).rows(0, x.shape[2])
+        return self.attend(x).rows(0, x.shape[2]).to(x.dtype)
 
     def attend(self, x: Tensor) -> Pasted:
         """Find the keys of each pixel; the enlarged rows are computed later."""
