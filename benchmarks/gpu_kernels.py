@@ -172,13 +172,15 @@ def nvidia_resources(compiled: Any, target: str) -> dict[str, Any]:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(compiled.asm["cubin"])
         file.flush()
-        usage, code = (
-            subprocess.run([tools / tool, *options, file.name], capture_output=True, text=True, check=True).stdout
-            for tool, *options in (("cuobjdump", "-res-usage"), ("nvdisasm",))
-        )
-    match = re.search(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)", usage)
-    assert match
-    registers, stack = int(match[1]), int(match[2])
+
+        def output_of(tool: str, *options: str) -> str:
+            command = [tools / tool, *options, file.name]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+        match = re.search(r"REG:(\d+) STACK:(\d+)", output_of("cuobjdump", "-res-usage"))
+        assert match
+        registers, stack = int(match[1]), int(match[2])
+        code = output_of("nvdisasm") if stack else ""  # slow, and without a stack there are no spills
     warps = layout.OPTIONS["num_warps"]
     slots = WARP_SLOTS[int(TARGETS[target].arch)]
     per_warp = -(-registers * 32 // 256) * 256  # allocated in units of 256
