@@ -35,12 +35,13 @@ KERNELS = {
     "attend, gradient of values": attend.value_gradient,
 }
 DEFAULT_CHANNELS, DEFAULT_NEIGHBORS, PATCH = (3, 16, 64), (1, 3, 7), 7
-MAX_REGISTERS = 96  # of a default configuration, per thread
 WARP_SLOTS = {80: 64, 89: 48, 90: 64, 100: 64}  # per multiprocessor
 REGISTER_FILE = 65536  # per multiprocessor
+SIZES = tuple(f"{grid}{axis}" for grid in "qknf" for axis in "dhw")  # arguments that are a grid's sizes
+COUNTS = ("neighbors", "matches", "candidate_count", "query_size", "key_size", "batch_size")  # a launch folds ones
 MAP_NAMES = ("query", "key", "near", "far", "value")
 SPILL = re.compile(r"\b(?:STL|LDL)\b")  # instructions that write or read the stack
-TYPE_NAMES = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+TYPE_NAMES = {"float64": "fp64", "float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
 
 
 @dataclass(frozen=True)
@@ -52,18 +53,20 @@ class Configuration:
         channels: of the maps.
         neighbors: k, where the kernel depends on it.
         dtype: of the maps.
+        constants: that differ from those of a default search, by name, as sorted pairs.
     """
 
     kernel: str
     channels: int = 16
     neighbors: int | None = None
     dtype: str = "float32"
+    constants: tuple[tuple[str, Any], ...] = ()
 
     @property
     def name(self) -> str:
         parts = [self.kernel, f"C = {self.channels}"]
         parts += [] if self.neighbors is None else [f"k = {self.neighbors}"]
-        return ", ".join([*parts, self.dtype])
+        return ", ".join([*parts, self.dtype, *(f"{name} = {value}" for name, value in self.constants)])
 
 
 def default_configurations() -> Iterator[Configuration]:
@@ -79,19 +82,35 @@ def default_configurations() -> Iterator[Configuration]:
             yield Configuration(kernel, 16, dtype="float16")
 
 
+def unusual_configurations() -> Iterator[Configuration]:
+    """Yield configurations that must compile: single pixels, everything else at once, the longest list of matches."""
+    masks = {"QUERY_MASK": True, "KEY_MASK": True, "KNOWN": True}
+    everything = {"DIMS": 3, "PZ": 3, "PY": 1, "L2": False, "COSINE": True, "WIDE": True, **masks}
+    variants: list[tuple[int, str, dict[str, Any]]] = [
+        (5, "float64", {**everything, "TZ": 4, "TY": 4, "TX": 4}),
+        (1, "bfloat16", {"DIMS": 1, "PY": 1, "TY": 1, "TX": 64, **dict.fromkeys(SIZES, 1), **dict.fromkeys(COUNTS, 1)}),
+    ]
+    for kernel in KERNELS:
+        for channels, dtype, constants in variants:
+            yield Configuration(kernel, channels, 2, dtype, tuple(sorted(constants.items())))
+    yield Configuration("flood", 3, 32)
+
+
 def compile_for(configuration: Configuration, target: str) -> Any:
     """Compile a kernel for a target, as a launch on images would."""
     kernel: Any = KERNELS[configuration.kernel]
     blocks = layout.channel_blocks(configuration.channels)
     constants: dict[str, Any] = {
         "DIMS": 2, "PZ": 1, "PY": PATCH, "PX": PATCH, "C": blocks.count, "CB": blocks.size,
-        "L2": True, "COSINE": False, "WIDE": False, "TYPE": tl.float32, "K": configuration.neighbors,
+        "L2": True, "COSINE": False, "WIDE": False, "K": configuration.neighbors,
+        "TYPE": tl.float64 if configuration.dtype == "float64" else tl.float32,
         "QUERY_MASK": False, "KEY_MASK": False, "KNOWN": False,
         **dict(zip(("TZ", "TY", "TX"), layout.TILES[2], strict=True)),
         "qd": 1, "kd": 1, "nd": 1, "fd": 1,  # a launch folds arguments that are 1
     }  # fmt: skip
     if configuration.kernel == SCAN:  # keeps 5 candidates for up to 3 neighbors
         constants |= {"K": 5, "D": 16, "LANES": seeds.LANES}
+    constants |= dict(configuration.constants)
     constants = {name: value for name, value in constants.items() if name in kernel.arg_names}
     signature = {name: "constexpr" if name in constants else type_of(name, configuration) for name in kernel.arg_names}
     source = ASTSource(
@@ -104,7 +123,10 @@ def compile_for(configuration: Configuration, target: str) -> Any:
             if signature[name].startswith("*")
         },
     )
-    return triton.compile(source, target=TARGETS[target], options=layout.OPTIONS)
+    options = layout.OPTIONS
+    if configuration.kernel in ("start", "flood"):
+        options = layout.search_options(constants, nvidia=TARGETS[target].backend == "cuda")
+    return triton.compile(source, target=TARGETS[target], options=options)
 
 
 def type_of(name: str, configuration: Configuration) -> str:
@@ -118,15 +140,15 @@ def type_of(name: str, configuration: Configuration) -> str:
     if name in ("seed", "keys", "key_count", "candidates") or (name, configuration.kernel) == ("out_index", "score"):
         return "*i64"
     if name == "index":
-        return "*i64"
+        return "*i32" if dict(configuration.constants).get("KNOWN") and configuration.kernel == "score" else "*i64"
     if name in ("in_index", "out_index", "start", "far_end"):
         return "*i32"
     if name.endswith("mask"):
         return "*i1"
     if name in ("in_best", "out_best", "best", "known", "out", "score", "grad", "log_mass", "grad_score", "inverse"):
-        return "*fp32"
+        return "*fp64" if configuration.dtype == "float64" else "*fp32"
     if name.endswith(("factor", "weight")):
-        return "*fp32"
+        return "*fp64" if configuration.dtype == "float64" else "*fp32"
     return "i32"
 
 
@@ -150,13 +172,15 @@ def nvidia_resources(compiled: Any, target: str) -> dict[str, Any]:
     with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
         file.write(compiled.asm["cubin"])
         file.flush()
-        usage, code = (
-            subprocess.run([tools / tool, *options, file.name], capture_output=True, text=True, check=True).stdout
-            for tool, *options in (("cuobjdump", "-res-usage"), ("nvdisasm",))
-        )
-    match = re.search(r"REG:(\d+) STACK:(\d+) SHARED:(\d+)", usage)
-    assert match
-    registers, stack = int(match[1]), int(match[2])
+
+        def output_of(tool: str, *options: str) -> str:
+            command = [tools / tool, *options, file.name]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+        match = re.search(r"REG:(\d+) STACK:(\d+)", output_of("cuobjdump", "-res-usage"))
+        assert match
+        registers, stack = int(match[1]), int(match[2])
+        code = output_of("nvdisasm") if stack else ""  # slow, and without a stack there are no spills
     warps = layout.OPTIONS["num_warps"]
     slots = WARP_SLOTS[int(TARGETS[target].arch)]
     per_warp = -(-registers * 32 // 256) * 256  # allocated in units of 256

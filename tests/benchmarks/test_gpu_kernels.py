@@ -12,11 +12,13 @@ pytest.importorskip("triton", reason="Triton is not installed: pip install trito
 
 PROGRAM = """
 import json, sys
-from benchmarks.gpu_kernels import Configuration, compile_for, default_configurations, resources_of
+from benchmarks.gpu_kernels import Configuration, compile_for, default_configurations
+from benchmarks.gpu_kernels import resources_of, unusual_configurations
 
-chosen = list(default_configurations())
 if sys.argv[2] == "few":
     chosen = [Configuration("flood", 16, 3)]
+else:
+    chosen = list(default_configurations() if sys.argv[2] == "default" else unusual_configurations())
 target = sys.argv[1]
 print(json.dumps({each.name: resources_of(compile_for(each, target), target) for each in chosen}))
 """
@@ -44,12 +46,17 @@ def test_the_main_kernel_fits_into_registers(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90", "sm_100"])
 def test_all_default_configurations_fit_into_registers(target: str, tmp_path: Path) -> None:
-    assert_fits(compiled(target, "all", tmp_path))
+    assert_fits(compiled(target, "default", tmp_path))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("target", ["gfx90a", "gfx942"])
 def test_default_configurations_compile_for_rocm_without_spills(target: str, tmp_path: Path) -> None:
     assert {
-        name: kernel["spills"] for name, kernel in compiled(target, "all", tmp_path).items() if kernel["spills"]
+        name: kernel["spills"] for name, kernel in compiled(target, "default", tmp_path).items() if kernel["spills"]
     } == {}
+
+
+@pytest.mark.slow
+def test_unusual_configurations_compile(tmp_path: Path) -> None:
+    assert len(compiled("sm_80", "unusual", tmp_path)) == 17

@@ -112,7 +112,7 @@ def _report(chosen: str, x: Tensor, similarity: Similarity, passed_over: dict[st
             warnings.warn(
                 f"psal computes in plain torch, many times slower than its kernels: backend {kernel!r} cannot run "
                 f"{passed_over[kernel]}. backend='reference' chooses this without a warning.",
-                stacklevel=5,
+                stacklevel=6,  # the caller of patch_match
             )
 
 

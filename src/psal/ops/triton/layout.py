@@ -18,6 +18,7 @@ MAX_CHANNEL_BLOCK = 16  # channels that a lane holds at once; 64 take 139 regist
 TILES = {1: (1, 1, 64), 2: (1, 8, 8), 3: (4, 4, 4)}  # pixels per program, by number of axes
 INTERPRETED_TILES = {1: (1, 1, 256), 2: (1, 16, 16), 3: (4, 8, 8)}  # its time goes with programs, not with lanes
 OPTIONS: dict[str, Any] = {"num_warps": 4, "enable_fp_fusion": True}
+MAX_REGISTERS, MAX_LIMITED_NEIGHBORS = 96, 8  # more matches take more registers than that in any case
 TYPES = {torch.float64: tl.float64}  # that sums have, by type of the map; float32 for all others
 
 Sizes = tuple[int, int, int]
@@ -33,6 +34,18 @@ def tile_constants(dims: int) -> dict[str, Any]:
     """Return the tile of a grid with that many axes, as constants of a kernel."""
     tile = (INTERPRETED_TILES if triton.knobs.runtime.interpret else TILES)[dims]
     return {"DIMS": dims, **dict(zip(("TZ", "TY", "TX"), tile, strict=True))}
+
+
+def search_options(constants: dict[str, Any], *, nvidia: bool = torch.version.hip is None) -> dict[str, Any]:
+    """Return the launch options of a search with these constants.
+
+    On sm_90, the compiler gives wide maps and more than 3 matches up to 128 registers. Limited to 96, a third more
+    programs run at a time, and what does not fit is kept on the stack outside of the inner loop.
+    """
+    needs_limit = constants["C"] > MAX_CHANNEL_BLOCK or constants["K"] > 3
+    if nvidia and needs_limit and constants["K"] <= MAX_LIMITED_NEIGHBORS:
+        return {**OPTIONS, "maxnreg": MAX_REGISTERS}
+    return OPTIONS
 
 
 def tiles_over(sizes: Sequence[int], constants: dict[str, Any]) -> int:

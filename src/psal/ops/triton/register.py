@@ -1,6 +1,7 @@
 """The ops' implementations for CUDA and ROCm devices. The kernels are imported when an op is first called."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -106,5 +107,15 @@ def attend_backward(
     return attention.attend_gradients(inputs, grad, out, log_mass)
 
 
+def _on_device_of_first(op: Callable[..., Any]) -> Callable[..., Any]:
+    """Launch an op's kernels on the device of its first tensor: Triton launches on the current one."""
+
+    def run(first: Tensor, *rest: Any) -> Any:
+        with torch.cuda.device_of(first):
+            return op(first, *rest)
+
+    return run
+
+
 for _op in (search, score, score_backward, attend, attend_backward):
-    torch.library.impl(f"psal::{_op.__name__}", "CUDA")(_op)
+    torch.library.impl(f"psal::{_op.__name__}", "CUDA")(_on_device_of_first(_op))

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from psal.ops.reference import JUMPS, Schedule, draw_stream
 from psal.ops.triton import best_k
-from psal.ops.triton.layout import OPTIONS, PatchMaps, tiles_over
+from psal.ops.triton.layout import PatchMaps, search_options, tiles_over
 from psal.ops.triton.patch_sum import patch_score
 from psal.ops.triton.random import random_integers
 from psal.ops.triton.tiles import inside, tile_count, tile_of, unflatten
@@ -42,7 +42,7 @@ def start(
     batch = b.to(tl.int64)
     if QUERY_MASK:
         active = active & (tl.load(query_mask + batch * queries + at) != 0)
-    count = all_keys.to(tl.int64)
+    count = tl.zeros_like(batch) + all_keys
     if KEY_MASK:
         count = tl.load(key_count + b)
     number = tl.load(seed)
@@ -203,12 +203,13 @@ def search(
         keys = valid.to(torch.int8).argsort(dim=1, descending=True, stable=True)  # [B, M], valid ones first
         key_count = valid.sum(1)  # [B]
     constants: dict[str, Any] = {**maps.constants, "K": neighbors, "KEY_MASK": masks[0] is not None}
+    options = search_options(constants)
     programs = (maps.batch * tiles_over(maps.sq, constants),)
     inputs = maps.padded_query, maps.padded_key, maps.query_factor, maps.key_factor
     start[programs](
         *inputs, query_mask, key_mask, keys, key_count,
         unused if candidates is None else candidates.contiguous(), 0 if candidates is None else candidates.shape[1],
-        seed, found.index, found.best, *maps.sq, *maps.sk, QUERY_MASK=masks[1] is not None, **constants, **OPTIONS,
+        seed, found.index, found.best, *maps.sq, *maps.sk, QUERY_MASK=masks[1] is not None, **constants, **options,
     )  # fmt: skip
     sk = maps.key.shape[2:]
     for flood_number in range(schedule.floods):
@@ -217,7 +218,7 @@ def search(
             stream = draw_stream(neighbors, flood_number, 0, 0, sk)
             flood[programs](
                 *inputs, key_mask, seed, found.index, found.best, found.next_index, found.next_best,
-                jump, stream, schedule.radii[0], draws, *maps.sq, *maps.sk, **constants, **OPTIONS,
+                jump, stream, schedule.radii[0], draws, *maps.sq, *maps.sk, **constants, **options,
             )  # fmt: skip
             found.swap()
     return found
