@@ -1,5 +1,7 @@
 """A picture grows by as many pixels as asked for, and stays what it was inside."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -61,7 +63,7 @@ def test_one_seed_one_result() -> None:
     ],
 )
 def test_wrong_arguments_are_named(
-    size: tuple[int, int], sides: dict[str, int], error: type[Exception], words: str
+    size: tuple[int, int], sides: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
         psal.outpaint(torch.rand(1, *size), **sides)
