@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from psal.io.photo import Photo
     from psal.layers import PatchAttention, PatchAttentionBlock
     from psal.matches import Matches, MatchQuality, match_quality
+    from psal.ops.backends import backends
     from psal.swap import swap_attention_, swapped_attention
     from psal.tokens import TokenAttention, token_attention
 
@@ -33,6 +34,7 @@ __all__ = [
     "aggregate",
     "apply_shifts",
     "attend",
+    "backends",
     "colorize",
     "exact_match",
     "inpaint",
@@ -56,6 +58,7 @@ _LAYER = {
     "TokenAttention": "psal.tokens",
     "aggregate": "psal.functional",
     "attend": "psal.functional",
+    "backends": "psal.ops.backends",
     "exact_match": "psal.functional",
     "match_quality": "psal.matches",
     "patch_attention": "psal.functional",

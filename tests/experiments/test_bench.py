@@ -105,6 +105,10 @@ def test_reconstruction_takes_pairs_from_all_sequences_in_turn(tmp_path: Path, d
         (("reconstruction", "--data", "nowhere"), "nowhere/ImageSets/2016/train.txt does not exist: the data must be"),
         (("reconstruction", "--pairs", "0"), "'--pairs'"),
         (("colorization", "table", "--data", "x"), "'table' is not one of 'neighbors', 'similarity', 'cost', 'swap'"),
+        (
+            ("colorization", "swap", "--data", "x", "--layers", "psal1,full"),
+            "the table has no network trained with 'full': choose from psal1, psal-aggregate, psal3, ",
+        ),
         (("memory", "--readme", "README.md"), "No such option"),
     ],
 )
@@ -201,6 +205,16 @@ def test_more_seeds_are_added_to_the_measured_ones(tmp_path: Path, davis: Path, 
     [_, _, seeds, loss, *_] = next(row for row in table_rows(done.stdout) if row[0] == "PSAL 7")
     assert seeds == "2"
     assert loss == f"{sum(found) / 2:.5f} ({min(found):.5f} to {max(found):.5f})"
+
+
+def test_a_network_is_measured_without_the_others(tmp_path: Path, davis: Path, bench: Run) -> None:
+    options = ("colorization", "neighbors", "--data", davis, "--size", 16, "--iterations", 2, "--seeds", 1)
+    folders = ("--runs", tmp_path / "runs", "--out", tmp_path / "results")
+    done = bench(*options, *folders, "--layers", "psal7")
+    assert done.returncode == 0
+    assert set(cells(tmp_path / "results", "colorization_neighbors")) == {"gray", "psal7 psal7 0", "psal7 cost"}
+    assert [row[0] for row in table_rows(done.stdout)] == ["PSAL 7", "gray frame"]
+    assert is_picture(tmp_path / "results" / "colorization_neighbors_strip.png")
 
 
 def test_a_run_of_another_kind_is_not_taken_for_a_row(tmp_path: Path, davis: Path, bench: Run) -> None:

@@ -9,8 +9,9 @@ from support.training_runs import OPTIONS
 
 @pytest.fixture
 def davis(tmp_path: Path) -> Path:
-    """A data set with three sequences for training and one for previews."""
-    sequences = {"bear": ("train", 4), "cat": ("train", 3), "dog": ("train", 5), "swan": ("val", 13)}
+    """A data set with three sequences for training, two held out, and one for previews."""
+    trained = {"bear": ("train", 4), "cat": ("train", 3), "dog": ("train", 5)}
+    sequences = trained | {"eel": ("train", 2), "fox": ("train", 2), "swan": ("val", 13)}
     return write_davis(tmp_path / "DAVIS", sequences)
 
 

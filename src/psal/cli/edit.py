@@ -100,6 +100,8 @@ def _annotation(option: Option) -> Any:
         return Annotated[str | None, typer.Option(callback=_length, help=option.help, show_default=False)]
     if option.choices:
         return Annotated[Literal[option.choices], typer.Option(help=option.help)]
+    if option.is_path:
+        return Annotated[Path | None, typer.Option(help=option.help, show_default=False)]
     if isinstance(option.default, bool):
         return Annotated[bool, typer.Option(f"--{option.name}", help=option.help)]
     if isinstance(option.default, int):

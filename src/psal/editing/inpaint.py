@@ -1,18 +1,23 @@
-"""Fill holes in a picture with patches of the rest of it.
+"""Fill holes in a picture, with patches of the rest of it or by a trained network.
 
-After Newson, Almansa, Gousseau and Pérez, "Non-Local Patch-Based Image Inpainting" (IPOL 2017), and Wexler,
+Patches: after Newson, Almansa, Gousseau and Pérez, "Non-Local Patch-Based Image Inpainting" (IPOL 2017), and Wexler,
 Shechtman and Irani, "Space-Time Completion of Video" (2007). The steps are in :mod:`psal.editing.hole_filling`.
+Network: :class:`psal.models.inpainting.Generator`.
 """
 
+import os
 from typing import Any, Literal, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from psal.checks import check_word
 from psal.editing.hole_filling.coarse_to_fine import Filled, fill_hole, has_valid_key
 from psal.editing.hole_filling.hole_geometry import PATCH_SIZE
+from psal.editing.inpaint_network import fill_with_network
 from psal.editing.mask_edges import check_edge, fade_edge, grow_mask
+from psal.editing.registry import INPAINT_ATTENTIONS, INPAINT_MODELS
 from psal.editing.shift_map import ShiftMap
 from psal.io.masks import open_mask, transparent_pixels
 from psal.io.pictures import ImageLike, Picture, open_picture
@@ -29,6 +34,9 @@ def inpaint(
     seed: int | None = None,
     source_mask: ImageLike | None = None,
     guide: ImageLike | None = None,
+    model: str = "patches",
+    weights: str | os.PathLike[str] | None = None,
+    attention: str = "own",
     invert: bool = False,
     grow: int = 0,
     feather: int = 0,
@@ -45,6 +53,9 @@ def inpaint(
     seed: int | None = None,
     source_mask: ImageLike | None = None,
     guide: ImageLike | None = None,
+    model: str = "patches",
+    weights: str | os.PathLike[str] | None = None,
+    attention: str = "own",
     invert: bool = False,
     grow: int = 0,
     feather: int = 0,
@@ -60,13 +71,16 @@ def inpaint(
     seed: int | None = None,
     source_mask: ImageLike | None = None,
     guide: ImageLike | None = None,
+    model: str = "patches",
+    weights: str | os.PathLike[str] | None = None,
+    attention: str = "own",
     invert: bool = False,
     grow: int = 0,
     feather: int = 0,
     return_shifts: bool = False,
     progress: Progress | None = None,
 ) -> Any:
-    """Fill holes of any size and shape with patches of the rest of the picture.
+    """Fill holes of any size and shape with patches of the rest of the picture, or by a network.
 
     Args:
         image: path, :class:`psal.Photo`, Pillow image, array or tensor; gray or RGB, with or without alpha.
@@ -77,6 +91,10 @@ def inpaint(
             elsewhere.
         guide: a rough fill, of the same size and any of these kinds: what another program made, or a sketch. Its colors
             in the hole lead the search at coarse levels; all pixels still come from ``image``.
+        model: "patches", or "network", which runs a trained network on the whole picture.
+        weights: file of the network, written by ``psal train inpaint`` or by generative-inpainting-pytorch.
+        attention: attention to put into the network: "own", the one it was trained with, "psal3", "contextual" or
+            "contextual-materialized".
         invert: fill what is black in the mask.
         grow: pixels by which the hole is grown first.
         feather: pixels around the hole over which the fill fades into the picture.
@@ -89,7 +107,8 @@ def inpaint(
         :class:`psal.ShiftMap`.
 
     Raises:
-        ValueError, TypeError: if an argument cannot be used, or no patch is left that may be copied.
+        ValueError, TypeError: if an argument cannot be used, no patch is left that may be copied, or there is not
+            enough memory for the network.
 
     >>> image = torch.rand(3, 40, 50)
     >>> mask = torch.zeros(40, 50, dtype=torch.bool)
@@ -100,6 +119,9 @@ def inpaint(
     """
     check_seed(seed)
     check_edge("feather", feather)
+    _check_model(model, weights, attention)
+    if weights is not None and (source_mask is not None or guide is not None or return_shifts):
+        raise ValueError("source_mask, guide and return_shifts are for model 'patches': a network copies no pixels")
     picture = open_picture(image, "image")
     size = picture.color.shape[1], picture.color.shape[2]
     marked = transparent_pixels(picture, "image") if mask is None else mask
@@ -107,9 +129,15 @@ def inpaint(
     hole = opacity > 0
     sources = ~hole if source_mask is None else ~hole & open_mask(source_mask, size, "source_mask")
     colors = None if guide is None else _open_guide(guide, picture)
+    nothing = torch.empty(0, dtype=torch.int64)
     if not hole.any():
-        nothing = torch.empty(0, dtype=torch.int64)
         filled = Filled(picture.color, nothing, nothing)
+    elif hole.all():
+        raise ValueError("mask marks the whole image as hole: only the part to fill may be white")
+    elif weights is not None:
+        draw = int(draw_seed(seed))
+        color = fill_with_network(picture.color, hole, weights, attention=attention, seed=draw, progress=progress)
+        filled = Filled(color, nothing, nothing)
     else:
         _check_sources(hole, sources, restricted=source_mask is not None)
         filled = fill_hole(
@@ -125,6 +153,17 @@ def inpaint(
         return out
     shares = opacity.flatten()[filled.target].numpy()
     return out, ShiftMap(size, filled.target.numpy(), filled.source.numpy(), shares)
+
+
+def _check_model(model: str, weights: str | os.PathLike[str] | None, attention: str) -> None:
+    check_word("model", model, INPAINT_MODELS)
+    check_word("attention", attention, INPAINT_ATTENTIONS)
+    if (weights is None) == (model == "network"):
+        raise ValueError(
+            "model 'network' needs weights: a file that psal train inpaint wrote"
+            if weights is None
+            else f"weights are those of a network, but model is {model!r}: take model='network'"
+        )
 
 
 def open_hole(
@@ -147,8 +186,6 @@ def open_hole(
 def _check_sources(hole: Tensor, sources: Tensor, restricted: bool) -> None:
     """Check that at least one patch may be copied."""
     height, width = hole.shape
-    if hole.all():
-        raise ValueError("mask marks the whole image as hole: only the part to fill may be white")
     if min(height, width) < PATCH_SIZE:
         raise ValueError(f"image must be at least {PATCH_SIZE} × {PATCH_SIZE} pixels, got {width} × {height}")
     if has_valid_key(sources):

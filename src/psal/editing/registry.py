@@ -15,6 +15,10 @@ MAX_SCALE = 4.0  # of upscale, per side
 MAX_EDGE = 1000  # pixels that a mask may grow or fade
 SHIFT_MAP_SUFFIX = ".npz"
 COLOR_MODELS = ("patches", "network")  # of colorize
+UPSCALE_MODELS = ("patches", "network")
+UPSCALE_ATTENTIONS = ("psal1", "psal3", "psal7", "exact")  # of upscale's network
+INPAINT_MODELS = ("patches", "network")
+INPAINT_ATTENTIONS = ("own", "psal3", "contextual", "contextual-materialized")  # of inpaint's network
 
 
 @dataclass(frozen=True)
@@ -28,15 +32,17 @@ class Option:
         minimum: lower limit of a number; a float must be above it.
         maximum: upper limit of a number.
         choices: the words it may be.
+        is_path: whether it names a file.
         length_of: "width" or "height" if it is a length in pixels along this side; the command line also takes percent.
     """
 
     name: str
-    default: float | str | bool
+    default: float | str | bool | None
     help: str
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    is_path: bool = False
     length_of: Literal["width", "height"] | None = None
 
 
@@ -91,6 +97,11 @@ EDITS = {
             "Fill the hole that a mask marks: remove an object, a scratch, a text.",
             "mask",
             (
+                Option(
+                    "model", "patches", "patches (of the photo), or network (with --weights)", choices=INPAINT_MODELS
+                ),
+                Option("weights", None, "the network's file, of psal train inpaint", is_path=True),
+                Option("attention", "own", "attention to put into the network", choices=INPAINT_ATTENTIONS),
                 Option("invert", False, "fill what is black in the mask"),
                 Option("grow", 0, "pixels by which the hole is grown first", minimum=0, maximum=MAX_EDGE),
                 Option("feather", 0, "pixels over which the fill fades into the photo", minimum=0, maximum=MAX_EDGE),
@@ -121,7 +132,14 @@ EDITS = {
         Edit(
             "upscale",
             "Enlarge a photo, with detail that it shows elsewhere at another size.",
-            options=(Option("scale", 2.0, "factor per side", minimum=1.0, maximum=MAX_SCALE),),
+            options=(
+                Option("scale", 2.0, "factor per side", minimum=1.0, maximum=MAX_SCALE),
+                Option(
+                    "model", "patches", "patches (of the photo), or network (with --weights)", choices=UPSCALE_MODELS
+                ),
+                Option("weights", None, "the network's file, of psal train upscale", is_path=True),
+                Option("attention", "psal3", "attention of the network across scales", choices=UPSCALE_ATTENTIONS),
+            ),
         ),
     )
 }

@@ -1,7 +1,7 @@
 """Colorization networks that differ in their attention alone: train them, test them, measure their layers."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,7 @@ class ColorizationExperiment:
         iterations: training steps of each network.
         seeds: number of times each PSAL network is trained.
         threads: number of CPU threads for time and memory.
+        layers: measure only networks that are trained with these; None measures all.
     """
 
     table: str
@@ -44,6 +45,7 @@ class ColorizationExperiment:
     iterations: int
     seeds: int
     threads: int
+    layers: Sequence[str] | None = None
 
     @property
     def name(self) -> str:
@@ -52,6 +54,11 @@ class ColorizationExperiment:
     @property
     def comparison(self) -> Comparison:
         return COMPARISONS[self.table]
+
+    @property
+    def networks(self) -> list[Network]:
+        """Networks to measure."""
+        return [n for n in self.comparison.networks if self.layers is None or n.trained in self.layers]
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -63,12 +70,12 @@ class ColorizationExperiment:
     @property
     def step_count(self) -> int:
         """Training steps of all networks."""
-        return sum(self.iterations * len(seeds_of(network, self.seeds)) for network in self.comparison.networks)
+        return sum(self.iterations * len(seeds_of(network, self.seeds)) for network in self.networks)
 
     def run(self, record: Record, progress: Progress) -> None:
         done = 0
         record.measure_once("gray", lambda: self._test(lambda gray, _: gray.expand(-1, 3, -1, -1)))
-        for network in self.comparison.networks:
+        for network in self.networks:
             for seed in seeds_of(network, self.seeds):
                 report = partial(_report_step, progress, done, f"{label(network.trained)}, seed {seed}")
                 record.measure_once(cell_name(network, seed), partial(self._train_and_test, network, seed, report))
@@ -114,17 +121,17 @@ class ColorizationExperiment:
         self._plot(record, folder / f"{self.name}.png")
         warnings = [f"{line} (left out)" for line in _left_out(record)]
         path = folder / f"{self.name}_strip.png"
-        weights = [self._folder(network, 0) / WEIGHTS for network in self.comparison.networks]
+        weights = [self._folder(network, 0) / WEIGHTS for network in _measured(record, self.comparison)]
         missing = [file for file in weights if not file.exists()]
         if missing:  # results are kept longer than the training runs behind them
             return [f"{path} is not drawn: {missing[0]} does not exist any more", *warnings]
-        self._draw_strip(path)
+        self._draw_strip(path, _measured(record, self.comparison))
         return warnings
 
     def _plot(self, record: Record, path: Path) -> None:
         from psal.experiments.plots import MEMORY, OPERATIONS, figure, legend, plot_loss_against, save
 
-        networks = [network for network in self.comparison.networks if network.trained == network.tested]
+        networks = [n for n in _measured(record, self.comparison) if n.trained == n.tested]
         canvas, axes = figure(2)
         for axis, cost in zip(axes, (MEMORY, OPERATIONS), strict=True):
             points = {
@@ -137,7 +144,7 @@ class ColorizationExperiment:
         legend(axes)
         save(canvas, path)
 
-    def _draw_strip(self, path: Path) -> None:
+    def _draw_strip(self, path: Path, networks: list[Network]) -> None:
         """Colorize a test frame from its most distant reference."""
         from psal.experiments.plots import save_strip
 
@@ -145,7 +152,7 @@ class ColorizationExperiment:
         frame, reference = load_frames(pair, self.size)
         gray = gray_of(frame)
         images = {"frame": frame, "reference": reference, "gray": gray.expand_as(frame)}
-        for network in self.comparison.networks:
+        for network in networks:
             model = self._load(network, 0)
             with torch.no_grad(), torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)
@@ -156,6 +163,11 @@ class ColorizationExperiment:
 def _layer_at(name: str, size: int) -> str:
     """The layer a name stands for at a size: local attention sees the same share of the picture as in the paper."""
     return f"local{round(50 * size / 256)}" if name == "local" else name
+
+
+def _measured(record: Record, comparison: Comparison) -> list[Network]:
+    """Networks of a comparison that have been measured with at least one seed."""
+    return [network for network in comparison.networks if losses(record, network, "val")]
 
 
 def _report_step(progress: Progress, before: int, what: str, step: int, loss: float) -> None:
