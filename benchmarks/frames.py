@@ -6,6 +6,7 @@ from pathlib import Path
 from torch import Tensor
 
 from psal.data import davis
+from psal.data.image_folder import load_square
 from psal.experiments.feature_maps import features
 
 FRAME_DISTANCE = 10
@@ -37,7 +38,7 @@ def sequences(data: Path) -> list[str]:
     """Names of all sequences, those of the val split first.
 
     Raises:
-        psal.data.davis.MissingDataError: if the list of a split is missing.
+        psal.data.image_folder.MissingDataError: if the list of a split is missing.
     """
     return [name for split in ("val", "train") for name in davis.sequences(data / "DAVIS", split)]
 
@@ -46,8 +47,8 @@ def load_pair(data: Path, sequence: str, size: int) -> Pair:
     """Frames 0 and 10 of a sequence, their largest centered square resized (bicubic) to ``size``.
 
     Raises:
-        psal.data.davis.MissingDataError: if a frame is missing.
+        psal.data.image_folder.MissingDataError: if a frame is missing.
     """
     files = davis.frames(data / "DAVIS", sequence)
-    image, reference = (davis.load_square(files[index], size)[None] for index in (0, FRAME_DISTANCE))
+    image, reference = (load_square(files[index], size)[None] for index in (0, FRAME_DISTANCE))
     return Pair(sequence, image, reference, features(image), features(reference))

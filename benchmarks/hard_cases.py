@@ -18,7 +18,7 @@ from benchmarks import frames
 from benchmarks.frames import Pair, load_pair
 from benchmarks.runner import Benchmark
 from psal import ops
-from psal.data.davis import MissingDataError
+from psal.data.image_folder import MissingDataError
 from psal.experiments.feature_maps import features
 from psal.measure.quantities import Quantities
 from psal.measure.record import Cell

@@ -27,7 +27,7 @@ from benchmarks.layer_cases import (
 )  # fmt: skip
 from benchmarks.layer_memory import bytes_per_pixel
 from benchmarks.runner import Benchmark
-from psal.data.davis import MissingDataError
+from psal.data.image_folder import MissingDataError
 from psal.experiments.feature_maps import CHANNELS
 from psal.measure.process import run_in_fresh_process
 from psal.measure.quantities import Quantities

@@ -5,6 +5,8 @@ import torch
 from numpy.typing import NDArray
 from skimage.metrics import structural_similarity
 
+from psal.measure import picture_quality
+
 Pixels = NDArray[np.uint8]  # (H, W, 3)
 Mask = NDArray[np.bool_]  # (H, W), True in the hole
 
@@ -30,8 +32,8 @@ def local_variance(image: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def psnr_of_luma(image: Pixels, original: Pixels) -> float:
     """PSNR of Y (BT.601) without the border, as super-resolution papers report it."""
-    a, b = ((x / 255.0 @ [65.481, 128.553, 24.966] + 16)[BORDER:-BORDER, BORDER:-BORDER] for x in (image, original))
-    return float(10 * np.log10(255**2 / np.square(a - b).mean()))
+    a, b = (torch.from_numpy(np.array(x)).permute(2, 0, 1) for x in (image, original))
+    return picture_quality.psnr_of_luma(a, b, BORDER)
 
 
 def mean_square_error(a: Pixels, b: Pixels) -> float:

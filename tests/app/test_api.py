@@ -21,6 +21,7 @@ def test_every_edit_answers_as_python_does(client: Client, photo: NDArray[Any]) 
     gray = photo.mean(2).round().astype(np.uint8)
     expected = {
         "inpaint": ({"photo": photo, "mask": hole}, {"seed": 4}, psal.inpaint(photo, hole, seed=4)),
+        "outpaint": ({"photo": photo}, {"left": 20, "bottom": 7}, psal.outpaint(photo, left=20, bottom=7, seed=0)),
         "colorize": ({"photo": gray, "reference": photo}, {}, psal.colorize(gray, photo, seed=0)),
         "reconstruct": ({"photo": photo, "reference": reference}, {}, psal.reconstruct(photo, reference, seed=0)),
         "upscale": ({"photo": photo}, {"scale": 1.5, "format": "tif"}, psal.upscale(photo, 1.5, seed=0)),
@@ -57,6 +58,22 @@ def test_what_cannot_be_done_is_refused_with_a_sentence(
     answer = client.http.post("/api/inpaint", **options)
     assert (answer.status_code, words in answer.json()["error"]) == (status, True), answer.text
     assert not list((server.folder() / "api").glob("*"))
+
+
+def test_a_source_and_a_guide_are_passed_on_but_no_file_of_the_server(client: Client, photo: NDArray[Any]) -> None:
+    hole, source = np.zeros((2, *photo.shape[:2]), np.uint8)
+    hole[30:50, 40:70], source[:, 80:] = 255, 255
+    guide = np.ascontiguousarray(photo[:, ::-1])
+    pictures = {"photo": photo, "mask": hole, "source": source, "guide": guide}
+    files = {name: (f"{name}.png", png(pixels)) for name, pixels in pictures.items()}
+    answer = client.http.post("/api/inpaint", files=files, data={"grow": "2", "invert": "false"})
+    expected = psal.inpaint(photo, hole, source_mask=source, guide=guide, grow=2, seed=0)
+    np.testing.assert_array_equal(picture(answer.content), expected)
+    for field in ("weights", "model", "attention"):
+        for edit in ("inpaint", "upscale"):
+            refused = client.http.post(f"/api/{edit}", files=files, data={field: "/etc/passwd"})
+            assert refused.status_code == 422
+            assert "takes no field of that name" in refused.text
 
 
 def test_a_mask_without_white_is_refused(client: Client, photo: NDArray[Any]) -> None:

@@ -96,6 +96,39 @@ def test_variants_are_clicked_through(client: Client, photo: NDArray[Any]) -> No
     assert client.post("/variant", {"index": 2}).status_code == 422
 
 
+def test_a_fill_is_taken_from_the_painted_source_and_follows_the_guide(client: Client, photo: NDArray[Any]) -> None:
+    opened(client, photo)
+    client.do("/marks", {"kind": "rectangle", "points": [[90, 0], [160, 128]], "layer": "source", "fill": True})
+    guide = np.ascontiguousarray(photo[:, ::-1])
+    assert client.do("/guide?name=sketch.png", content=png(guide))["guide"] == "sketch.png"
+    state = client.stroke((50, 60), (60, 60), size=25, fill=True)
+    assert (state["steps"], state["source"]) == (["Rectangle", "Remove"], True)
+    hole, source = np.zeros((2, 128, 160), bool)
+    y, x = np.mgrid[:128, :160] + 0.5
+    hole = np.hypot(x - np.clip(x, 50, 60), y - 60) <= 12.5
+    source[:, 90:] = True
+    expected = psal.inpaint(photo, hole, seed=0, source_mask=source, guide=guide)
+    np.testing.assert_array_equal(client.pixels(), expected)
+    client.do("/variant", {})
+    expected = psal.inpaint(photo, hole, seed=1, source_mask=source, guide=guide)
+    np.testing.assert_array_equal(client.pixels(), expected)
+    assert client.do("/guide")["guide"] is None
+    assert client.post("/variant", {}).status_code == 422
+    refused = client.post("/guide?name=small.png", content=png(guide[:50]))
+    assert refused.json()["error"].startswith("small.png is 160 × 50 pixels and the picture 160 × 128")
+
+
+def test_a_photograph_is_extended(client: Client, photo: NDArray[Any]) -> None:
+    opened(client, photo)
+    state = client.do("/edits/outpaint?left=12&top=5")
+    assert (state["width"], state["height"], state["steps"]) == (172, 133, ["Outpaint"])
+    np.testing.assert_array_equal(client.pixels(), psal.outpaint(photo, left=12, top=5, seed=0))
+    assert client.post("/edits/outpaint?left=-1").status_code == 422
+    state = client.do("/edits/outpaint?left=20000&top=20000")
+    assert "the result would have" in state["message"]["text"]
+    assert client.do("/position", {"position": 0})["width"] == 160
+
+
 def test_a_jpeg_comes_back_with_its_format_and_metadata(client: Client, photo: NDArray[Any], tmp_path: Path) -> None:
     exif = Image.Exif()
     exif[0x010F] = "A camera"

@@ -22,14 +22,14 @@ from psal.app.lanes import Job
 from psal.app.limits import MAX_FILE_BYTES
 from psal.app.middleware import TOO_LARGE
 from psal.app.openapi import FORMATS, describe_api
-from psal.app.reading import options_of
+from psal.app.reading import offered_options, options_of
 from psal.app.refusals import RefusedError
 from psal.app.service import Service, stopped_by_hanging_up
 from psal.app.sessions import plain_name
 from psal.editing.registry import EDITS, Edit
 from psal.errors import UsageError
 
-MAX_FILES, MAX_FIELDS = 2, 12
+MAX_FILES, MAX_FIELDS = 4, 16
 NO_FORM = "send the pictures as multipart/form-data"
 
 
@@ -53,8 +53,9 @@ class ApiRoutes:
         """Run an edit on the form's pictures; the job ends when the client hangs up."""
         edit = EDITS[request.url.path.removeprefix("/api/")]
         async with _form(request) as form:
-            names = {"photo", "format", "seed", *(option.name for option in edit.options)}
+            names = {"photo", "format", "seed", *(option.name for option in offered_options(edit))}
             names |= {edit.partner} if edit.partner else set()
+            names |= {companion.flag for companion in edit.companions}
             for name in form:
                 if name not in names:
                     raise RefusedError(422, f"{edit.name} takes no field of that name: see /api")
@@ -84,20 +85,27 @@ class ApiRoutes:
         )  # fmt: skip
 
     async def _keep(self, form: FormData, edit: Edit, folder: Path) -> dict[str, Any]:
-        found: dict[str, Any] = {"partner": None, "partner_name": ""}
-        for field, role in [("photo", "photo"), (edit.partner, "partner")]:
-            if field is None:
-                continue
-            file = form.get(field)
-            if not isinstance(file, UploadFile) or len(form.getlist(field)) != 1:
-                raise UsageError(f"{edit.name} needs one file in the field {field}")
-            if (file.size or 0) > MAX_FILE_BYTES:
-                raise RefusedError(413, TOO_LARGE)
-            path = folder / role
-            await run_in_threadpool(_copy, file, path)
-            found[role] = str(path)
-            found["name" if role == "photo" else "partner_name"] = plain_name(file.filename or "")
-        return found
+        """Write the form's files; returns the arguments of the task that name them."""
+        photo = await self._keep_one(form, edit, "photo", folder)
+        partner = await self._keep_one(form, edit, edit.partner, folder) if edit.partner else [None, ""]
+        companions = {
+            companion.name: await self._keep_one(form, edit, companion.flag, folder)
+            for companion in edit.companions
+            if companion.flag in form
+        }
+        return {
+            "photo": photo[0], "name": photo[1], "partner": partner[0], "partner_name": partner[1],
+            "companions": companions,
+        }  # fmt: skip
+
+    async def _keep_one(self, form: FormData, edit: Edit, field: str, folder: Path) -> list[str]:
+        file = form.get(field)
+        if not isinstance(file, UploadFile) or len(form.getlist(field)) != 1:
+            raise UsageError(f"{edit.name} needs one file in the field {field}")
+        if (file.size or 0) > MAX_FILE_BYTES:
+            raise RefusedError(413, TOO_LARGE)
+        await run_in_threadpool(_copy, file, folder / field)
+        return [str(folder / field), plain_name(file.filename or "")]
 
     def _new_folder(self) -> Path:
         folder = self._folder / secrets.token_hex(8)

@@ -38,6 +38,7 @@ class Document:
         self.steps: list[Step] = []
         self.position = self.version = self.mask_version = self.dropped = 0
         self.saved: Step | None = None
+        self.guide: tuple[str, Path] | None = None  # name and array of a rough fill to follow
         self.changed: Box | None = None  # pixels that differ from those of the version before
 
     def new_path(self) -> Path:
@@ -79,7 +80,15 @@ class Document:
     def replaced(self, label: str, folder: Path) -> None:
         """Take over a whole new picture, ``pixels.npy`` of a folder, as a step."""
         with self.lock:
+            self.set_guide("", None)
             self.push(Whole(label, self.canvas, Canvas(folder)))
+
+    def set_guide(self, name: str, path: Path | None) -> None:
+        """Let the next fills follow a rough fill, or none."""
+        with self.lock:
+            if self.guide is not None:
+                self.guide[1].unlink(missing_ok=True)
+            self.guide = (name, path) if path else None
 
     def push(self, step: Step) -> None:
         """Apply a new step; steps that were taken back are forgotten."""
@@ -161,6 +170,7 @@ class Document:
                 "steps": [step.label for step in self.steps], "position": self.position,
                 "dropped": ROOM if self.dropped else None, "saved": self.saved is self.last,
                 "hole": bool(self.canvas.mask("hole").any()), "source": bool(self.canvas.mask("source").any()),
+                "guide": self.guide[0] if self.guide else None,
                 "variants": {"seeds": fill.seeds, "chosen": fill.chosen} if fill else None,
             }  # fmt: skip
 

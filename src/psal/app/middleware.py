@@ -9,7 +9,7 @@ from psal.app.access import Access
 from psal.app.limits import MAX_FILE_BYTES, MEGA, Timeouts
 from psal.app.refusals import RefusedError, refusal
 
-MAX_BODY_BYTES = 2 * MAX_FILE_BYTES + MEGA  # a form with two files
+MAX_BODY_BYTES = 4 * MAX_FILE_BYTES + MEGA  # a form with four files
 TOO_LARGE = f"a file may have at most {MAX_FILE_BYTES / MEGA:.0f} MB: make it smaller"
 HEADERS = {
     # The browser itself refuses to fetch anything from elsewhere, and scripts other than the files of the page.

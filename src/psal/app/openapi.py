@@ -3,6 +3,7 @@
 from typing import Any
 
 from psal.app.limits import MAX_FILE_BYTES, MEGA
+from psal.app.reading import MAX_LENGTH, offered_options
 from psal.editing.registry import EDITS, Edit, Option
 from psal.version import __version__
 
@@ -51,7 +52,8 @@ def _operation(edit: Edit) -> dict[str, Any]:
     if edit.partner:
         fields[edit.partner] = FILE | {"description": PARTNERS[edit.partner]}
     required = list(fields)
-    fields |= {option.name: _schema(option) for option in edit.options}
+    fields |= {companion.flag: FILE | {"description": companion.help} for companion in edit.companions}
+    fields |= {option.name: _schema(option) for option in offered_options(edit)}
     fields["seed"] = {
         "type": "integer", "default": 0, "minimum": -(2**63), "maximum": 2**63 - 1,
         "description": "another one gives another result",
@@ -77,5 +79,9 @@ def _schema(option: Option) -> dict[str, Any]:
     about: dict[str, Any] = {"description": option.help, "default": option.default}
     if option.choices:
         return about | {"type": "string", "enum": list(option.choices)}
+    if isinstance(option.default, bool):
+        return about | {"type": "boolean"}
+    if isinstance(option.default, int):
+        return about | {"type": "integer", "minimum": option.minimum or 0, "maximum": option.maximum or MAX_LENGTH}
     limits = {"exclusiveMinimum": option.minimum, "maximum": option.maximum}
     return about | {"type": "number"} | {name: value for name, value in limits.items() if value is not None}

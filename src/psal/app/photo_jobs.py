@@ -58,7 +58,8 @@ class PhotoJobs:
         if hole is None:
             raise UsageError(NOTHING_MARKED)
         source = await run_in_threadpool(document.marked, "source")
-        settings: dict[str, Any] = {"source": [source.box, str(source.path)] if source else None, "options": {}}
+        guide = str(document.guide[1]) if document.guide else None
+        settings: dict[str, Any] = {"source": [source.box, str(source.path)] if source else None, "guide": guide}
 
         async def work(job: Job) -> None:
             try:
@@ -78,6 +79,8 @@ class PhotoJobs:
         fill = document.last_fill()
         if len(fill.variants) >= MAX_VARIANTS:
             raise UsageError(f"there are {MAX_VARIANTS} variants already, which is as many as are kept")
+        if fill.settings.get("guide") and not Path(fill.settings["guide"]).exists():
+            raise UsageError("the guide of this fill is no longer there: undo the fill and remove again")
         seed = max(fill.seeds) + 1 if max(fill.seeds) < SEEDS[1] else min(fill.seeds) - 1
 
         async def work(job: Job) -> None:

@@ -14,11 +14,13 @@ from psal.app.limits import MAX_FILE_BYTES, MAX_JSON_BYTES, MAX_POINTS
 from psal.app.middleware import TOO_LARGE
 from psal.app.refusals import RefusedError
 from psal.app.sessions import plain_name
-from psal.editing.registry import Edit
+from psal.editing.registry import Edit, Option
 from psal.errors import UsageError
 
 NOT_UNDERSTOOD = "the request is not understood"
 SEEDS = -(2**63), 2**63 - 1
+MAX_LENGTH = 20_000  # pixels
+SWITCH = {"true": True, "1": True, "false": False, "0": False}
 FAR = 1e6  # pixels; coordinates beyond are no picture's
 
 
@@ -113,6 +115,16 @@ def seed_of(values: Any) -> int:
     return whole_number(values.get("seed", 0), "the seed", *SEEDS)
 
 
+def offered_options(edit: Edit) -> list[Option]:
+    """Options that a request may set.
+
+    Paths are those of the server, so no request may name one; without its weights, a network cannot be chosen either.
+    """
+    if any(option.is_path for option in edit.options):
+        return [option for option in edit.options if not option.is_path and not option.choices]
+    return list(edit.options)
+
+
 def options_of(edit: Edit, values: Any) -> dict[str, Any]:
     """Keyword arguments of an edit, the seed among them; the defaults stand for what is not given.
 
@@ -120,19 +132,28 @@ def options_of(edit: Edit, values: Any) -> dict[str, Any]:
         UsageError: if one is not as the edit takes it.
     """
     found: dict[str, Any] = {"seed": seed_of(values)}
-    for option in edit.options:
-        given = values.get(option.name, option.default)
-        if option.choices:
-            if given not in option.choices:
-                raise UsageError(f"{option.name} must be one of {', '.join(option.choices)}")
-        else:
-            given = number(given, option.name)
-            if option.minimum is not None and given <= option.minimum:
-                raise UsageError(f"{option.name} must be above {option.minimum:g}")
-            if option.maximum is not None and given > option.maximum:
-                raise UsageError(f"{option.name} must be at most {option.maximum:g}")
-        found[option.name] = given
+    for option in offered_options(edit):
+        found[option.name] = _option(option, values.get(option.name, option.default))
     return found
+
+
+def _option(option: Option, given: Any) -> Any:
+    if option.choices:
+        if given not in option.choices:
+            raise UsageError(f"{option.name} must be one of {', '.join(option.choices)}")
+        return given
+    if isinstance(option.default, bool):
+        if str(given).lower() not in SWITCH:
+            raise UsageError(f"{option.name} must be true or false")
+        return SWITCH[str(given).lower()]
+    if isinstance(option.default, int):
+        return whole_number(given, option.name, int(option.minimum or 0), int(option.maximum or MAX_LENGTH))
+    value = number(given, option.name)
+    if option.minimum is not None and value <= option.minimum:
+        raise UsageError(f"{option.name} must be above {option.minimum:g}")
+    if option.maximum is not None and value > option.maximum:
+        raise UsageError(f"{option.name} must be at most {option.maximum:g}")
+    return value
 
 
 def points_of(value: Any, least: int) -> NDArray[np.float64]:

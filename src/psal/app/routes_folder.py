@@ -54,7 +54,8 @@ class FolderRoutes:
             name = await read_file(request, photo)
             arguments = {
                 "edit": "inpaint", "photo": str(photo), "name": name, "partner": str(folder / MASK),
-                "partner_name": (folder / "mask name").read_text(), "options": {"seed": seed}, "suffix": None,
+                "partner_name": (folder / "mask name").read_text(), "companions": {},
+                "options": {"seed": seed}, "suffix": None,
                 "out": str(_free_name(folder / RESULTS, name)),
             }  # fmt: skip
             async with stopped_by_hanging_up(request, job):

@@ -49,6 +49,7 @@ class PhotoRoutes:
             Route(f"{one}/marks", self.mark, methods=["POST"]),
             Route(f"{one}/mask", self.mask_file, methods=["POST"]),
             Route(f"{one}/mask", self.download_mask, methods=["GET"]),
+            Route(f"{one}/guide", self.guide_file, methods=["POST"]),
             Route(f"{one}/fill", self.fill, methods=["POST"]),
             Route(f"{one}/variant", self.variant, methods=["POST"]),
             Route(f"{one}/edits/{{edit}}", self.edit, methods=["POST"]),
@@ -193,6 +194,23 @@ class PhotoRoutes:
         mask = str(opened.document.canvas.folder / "hole.npy")
         await self._service.file(session, "export_mask", {"mask": mask, "out": str(out)})
         return _attachment(out, f"{Path(opened.document.name).stem}_mask.png")
+
+    async def guide_file(self, request: Request) -> Response:
+        """Let fills follow the rough fill in the body; an empty body lets them follow none."""
+        session, opened = self._find(request)
+        folder, document = session.new_folder(), opened.document
+        try:
+            name = await read_file(request, folder / "file")
+            out: Path | None = None
+            if (folder / "file").stat().st_size:
+                out, size = document.new_path(), list(document.canvas.size)
+                arguments = {"path": str(folder / "file"), "name": name, "size": size, "out": str(out)}
+                await self._service.file(session, "read_guide", arguments)
+            self._jobs.check_free(opened)
+            document.set_guide(name, out)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return self._answer(opened)
 
     async def fill(self, request: Request) -> Response:
         """Fill everything that is marked."""

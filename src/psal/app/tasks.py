@@ -5,6 +5,7 @@ Arguments and results are JSON values, because they pass through a pipe.
 
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -76,7 +77,7 @@ def read_mask(*, path: str, name: str, size: list[int], out: str, progress: Prog
 
 
 def fill(
-    *, pixels: str, box: list[int], hole: str, source: list[Any] | None, options: dict[str, Any], seed: int,
+    *, pixels: str, box: list[int], hole: str, source: list[Any] | None, guide: str | None, seed: int,
     threads: int, out: str, progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     """Fill what is marked, window by window.
@@ -86,7 +87,7 @@ def fill(
         box: of the hole.
         hole: file of the hole's bits.
         source: box and file of the bits of what the fill may be taken from; None for everything.
-        options: further keyword arguments of inpaint.
+        guide: array file of a rough fill to follow, or None.
         seed: of the search.
         threads: to use.
         out: file for the new values, in the order of the hole's pixels.
@@ -94,35 +95,50 @@ def fill(
     """
     torch.set_num_threads(threads)
     photo: NDArray[Any] = np.load(pixels, mmap_mode="r")
-    size = photo.shape[:2]
-    marked = np.zeros(size, bool)
-    marked[slices(_box(box))] = unpack(Path(hole), _box(box))
-    allowed = None
+    area, size = _box(box), _size(photo)
+    marked = _whole_mask(size, area, hole)
+    layers: dict[str, NDArray[Any]] = {}  # keyword arguments of inpaint that are as large as the photograph
     if source is not None:
-        allowed = np.zeros(size, bool)
-        allowed[slices(_box(source[0]))] = unpack(Path(source[1]), _box(source[0]))
-    windows = fill_windows(marked[slices(_box(box))], _box(box), size, _box(source[0]) if source else None)
-    areas = [int(marked[slices(window)].sum()) for window in windows]
-    made = np.array(photo[slices(_box(box))])
+        layers["source_mask"] = _whole_mask(size, _box(source[0]), source[1])
+    if guide is not None:
+        layers["guide"] = np.load(guide, mmap_mode="r")
+    windows = fill_windows(marked[slices(area)], area, size, _box(source[0]) if source else None)
+    counts = [int(marked[slices(window)].sum()) for window in windows]
+    made = np.array(photo[slices(area)])
     for number, window in enumerate(windows):
-        done, own = sum(areas[:number]) / sum(areas), areas[number] / sum(areas)
-        part = _fill_window(
-            photo, marked, allowed, window, options | {"seed": add_to_seed(seed, WINDOW_SEEDS * number)},
-            lambda share, done=done, own=own: progress(0.97 * (done + own * share)),  # type: ignore[misc]
+        within = slices(window)
+        done, own = sum(counts[:number]) / sum(counts), counts[number] / sum(counts)
+        part = EDITS["inpaint"].function(
+            np.array(photo[within]), marked[within], seed=add_to_seed(seed, WINDOW_SEEDS * number),
+            progress=partial(_report, progress, 0.97 * done, 0.97 * own),
+            **{name: np.array(layer[within]) for name, layer in layers.items()},
         )  # fmt: skip
-        both = _common(_box(box), window)
-        made[_within(both, _box(box))] = part[_within(both, window)]
-    np.save(out, made[marked[slices(_box(box))]])
+        both = _common(area, window)
+        made[_within(both, area)] = part[_within(both, window)]
+    np.save(out, made[marked[slices(area)]])
     return {}
 
 
-def _fill_window(
-    photo: Any, marked: Any, allowed: Any, window: Box, options: dict[str, Any], progress: Progress
-) -> Any:
-    within = slices(window)
-    if allowed is not None:
-        options = options | {"source_mask": allowed[within]}
-    return EDITS["inpaint"].function(np.array(photo[within]), marked[within], **options, progress=progress)
+def _report(progress: Progress, done: float, own: float, share: float) -> None:
+    progress(done + own * share)
+
+
+def _whole_mask(size: tuple[int, int], box: Box, bits: str) -> NDArray[np.bool_]:
+    mask = np.zeros(size, bool)
+    mask[slices(box)] = unpack(Path(bits), box)
+    return mask
+
+
+def read_guide(*, path: str, name: str, size: list[int], out: str, progress: Progress) -> dict[str, Any]:
+    """Read an uploaded rough fill of a photograph of that (H, W) into an array."""
+    pixels = _open(path, name).pixels
+    if _size(pixels) != (size[0], size[1]):
+        raise UsageError(
+            f"{name} is {pixels.shape[1]} × {pixels.shape[0]} pixels and the picture {size[1]} × {size[0]}: they must "
+            "have the same size"
+        )
+    np.save(out, pixels)
+    return {}
 
 
 def edit(
@@ -149,7 +165,8 @@ def edit(
 
 
 def edit_file(
-    *, edit: str, photo: str, name: str, partner: str | None, partner_name: str, options: dict[str, Any],
+    *, edit: str, photo: str, name: str, partner: str | None, partner_name: str,
+    companions: dict[str, list[str]], options: dict[str, Any],
     suffix: str | None, threads: int, out: str, progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     """Edit a picture file.
@@ -158,6 +175,7 @@ def edit_file(
         edit: name in :data:`psal.editing.registry.EDITS`.
         photo, partner: picture files; the partner is None if the edit takes none.
         name, partner_name: their names on the user's computer.
+        companions: paths and names of further pictures, by the keyword.
         options: keyword arguments of the edit's function, the seed among them.
         suffix: of the result's format; None for the photo's.
         threads: to use.
@@ -171,9 +189,14 @@ def edit_file(
     original = _open(photo, name)
     second: Any = _open(partner, partner_name).pixels if partner else None
     if edit == "inpaint":
-        second = open_mask(second, original.pixels.shape[:2], name=partner_name).numpy()
-        if not second.any():
+        second = open_mask(second, _size(original.pixels), name=partner_name).numpy()
+        if not second.any() and not options.get("invert"):
             raise UsageError(f"{partner_name} has no white in it: nothing is marked")
+    for keyword, (path, own_name) in companions.items():
+        pixels: Any = _open(path, own_name).pixels
+        if keyword.endswith("mask"):
+            pixels = open_mask(pixels, _size(original.pixels), name=own_name).numpy()
+        options = options | {keyword: pixels}
     result = _run_edit(edit, original.pixels, second, options, lambda share: progress(0.9 * share))
     return {"path": _save(original.with_pixels(result), out, suffix or _suffix(name, original.format))}
 
@@ -231,9 +254,17 @@ def _run_edit(
             f"the result would have {megapixels(count)}, but at most {megapixels(MAX_UPSCALED_PIXELS)} are computed "
             "here: choose a smaller scale, or use the command psal upscale"
         )
+    if edit == "outpaint" and (count := _outpainted(photo, options)) > MAX_PIXELS:
+        raise UsageError(f"the result would have {megapixels(count)}, but at most {megapixels(MAX_PIXELS)} are kept")
     pictures = [photo] if partner is None else [photo, partner]
     result: NDArray[Any] = EDITS[edit].function(*pictures, **options, progress=progress)
     return result
+
+
+def _outpainted(photo: NDArray[Any], options: dict[str, Any]) -> int:
+    """Pixels of an extended picture."""
+    height, width = _size(photo)
+    return int((height + options["top"] + options["bottom"]) * (width + options["left"] + options["right"]))
 
 
 def _open(path: str, name: str) -> Photo:
@@ -259,6 +290,10 @@ def _suffix(name: str, kind: str | None) -> str:
     if FORMAT_BY_SUFFIX.get(own) == kind:
         return own
     return next((suffix for suffix, known in FORMAT_BY_SUFFIX.items() if known == kind), ".png")
+
+
+def _size(pixels: NDArray[Any]) -> tuple[int, int]:
+    return pixels.shape[0], pixels.shape[1]
 
 
 def _box(values: list[int]) -> Box:

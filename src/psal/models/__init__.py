@@ -1,5 +1,6 @@
 """Networks around the attention layer, as pure modules; :mod:`psal.models.weights` loads trained ones."""
 
 from psal.models.colorizer import Colorizer
+from psal.models.csnln import CSNLN
 
-__all__ = ["Colorizer"]
+__all__ = ["CSNLN", "Colorizer"]

@@ -4,7 +4,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from safetensors import SafetensorError, safe_open
-from torch import nn
+from torch import Tensor, nn
 
 from psal.errors import UsageError
 from psal.models import Colorizer
@@ -14,6 +14,20 @@ from psal.models.colorizer import CHANNELS
 PATCH_SIZE = 7
 # Trained by psal train colorize --data DAVIS --attention psal-aggregate --size 128 --iterations 8000 --out RUN
 COLORIZER = Path(str(files("psal.models"))) / "colorizer.safetensors"
+
+
+def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Read a .safetensors file: its tensors by name, and its metadata, the settings that it was trained with.
+
+    Raises:
+        UsageError: if it cannot be read.
+    """
+    try:
+        with safe_open(path, "pt") as file:
+            settings = dict(file.metadata() or {})
+            return {name: file.get_tensor(name) for name in file.keys()}, settings  # noqa: SIM118 - it is not a dict
+    except (OSError, SafetensorError) as error:
+        raise UsageError(f"{path} cannot be read as weights: {error}") from None
 
 
 def build_colorizer(attention: str, seed: int | None = None) -> Colorizer:
@@ -34,12 +48,7 @@ def load_colorizer(weights: Path = COLORIZER, seed: int | None = None) -> tuple[
     Raises:
         UsageError: if the file does not hold the weights of such a network.
     """
-    try:
-        with safe_open(weights, "pt") as file:
-            settings = dict(file.metadata() or {})
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is not a dict
-    except (OSError, SafetensorError) as error:
-        raise UsageError(f"{weights} cannot be read as weights: {error}") from None
+    tensors, settings = read_weights(weights)
     if settings.get("task") != "colorize":
         raise UsageError(f"{weights} was not written by psal train colorize")
     try:

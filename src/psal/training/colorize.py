@@ -9,6 +9,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from psal.data import davis
+from psal.data.image_folder import MissingDataError
 from psal.models.weights import PATCH_SIZE, build_colorizer
 
 DISTANCES = (1, 3, 5, 10)  # frames between a test frame and its references, before and after it
@@ -26,7 +27,7 @@ class ColorizeTask:
         seed: seed of the random pairs.
 
     Raises:
-        psal.data.davis.MissingDataError: if the folder is not a DAVIS data set.
+        psal.data.image_folder.MissingDataError: if the folder is not a DAVIS data set.
         ValueError: if the attention is unknown.
     """
 
@@ -80,7 +81,7 @@ def load_frames(pair: davis.Pair, size: int) -> tuple[Tensor, Tensor]:
     """Load a frame and its reference, each squeezed to a square ``(1, 3, size, size)``.
 
     Raises:
-        psal.data.davis.MissingDataError: if a file cannot be read.
+        psal.data.image_folder.MissingDataError: if a file cannot be read.
     """
     return davis.load_resized(pair.frame, size, size)[None], davis.load_resized(pair.reference, size, size)[None]
 
@@ -94,13 +95,13 @@ def _preview_pairs(data: Path, size: int) -> tuple[list[tuple[Tensor, Tensor]], 
             break
         try:
             found.append(load_frames(pair, size))
-        except davis.MissingDataError as error:
+        except MissingDataError as error:
             broken[str(error)] = None
     return found, list(broken)
 
 
 def errors_on_split(
-    network: Callable[[Tensor, Tensor], Tensor], data: Path, split: str, size: int
+    network: Callable[[Tensor, Tensor], Tensor], data: Path, split: str, size: int, device: str = "cpu"
 ) -> dict[int, list[float]]:
     """Return the errors on the middle frames of a split's sequences, by the distance of the reference in frames.
 
@@ -109,16 +110,17 @@ def errors_on_split(
         data: folder of the DAVIS data set.
         split: "val" or "holdout", neither of which is trained on.
         size: side of the square frames, in pixels.
+        device: where the network is.
 
     Raises:
-        psal.data.davis.MissingDataError: if the folder is not a DAVIS data set.
+        psal.data.image_folder.MissingDataError: if the folder is not a DAVIS data set.
     """
     errors: dict[int, list[float]] = {distance: [] for distance in DISTANCES}
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         for distance, pair in davis.distant_pairs(data, split, DISTANCES):
-            frame, reference = load_frames(pair, size)
+            frame, reference = (x.to(device) for x in load_frames(pair, size))
             errors[distance].append(inner_error(network(gray_of(frame), reference), frame).item())
     if not any(errors.values()):
-        raise davis.MissingDataError(f"{data} has no sequence with two or more frames in its {split} split")
+        raise MissingDataError(f"{data} has no sequence with two or more frames in its {split} split")
     return {distance: found for distance, found in errors.items() if found}

@@ -16,49 +16,15 @@ from torch.optim.swa_utils import AveragedModel
 
 from psal.errors import UsageError
 from psal.io.atomic import check_folder_is_writable, write_atomically
-from psal.seeds import seed_of_example
 from psal.training import checkpoint
+from psal.training.learner import Learner
 from psal.training.log import Log
-from psal.training.processes import check_agreement, mean_over_processes, merge_lines, processes
-from psal.training.task import Task
+from psal.training.processes import check_agreement, merge_lines, processes
+from psal.training.settings import Settings as Settings
+from psal.training.task import AdversarialTask, Task
 
 WEIGHTS = "model.safetensors"
 MAY_CHANGE = ("iterations", "checkpoint_every", "log_every", "look_every")  # when a run is resumed
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Hyperparameters of a training run.
-
-    Attributes:
-        iterations: total number of steps.
-        batch: examples per step and process.
-        learning_rate: learning rate of Adam.
-        average: time constant, in steps, of the exponential moving average of the weights that is written at the end;
-            with small batches the weights of a single step are noisy.
-        seed: seed of the initial weights, the examples and the searches.
-        precision: a precision of Fabric, such as "32-true" or "bf16-mixed".
-        device: "cpu" or "cuda".
-        checkpoint_every, log_every, look_every: steps between checkpoints, log rows and preview images.
-
-    Raises:
-        UsageError: if the learning rate is not positive and finite.
-    """
-
-    iterations: int
-    batch: int = 1
-    learning_rate: float = 1e-3
-    average: int = 1000
-    seed: int = 0
-    precision: str = "32-true"
-    device: str = "cpu"
-    checkpoint_every: int = 500
-    log_every: int = 50
-    look_every: int = 1000
-
-    def __post_init__(self) -> None:
-        if not 0 < self.learning_rate < math.inf:
-            raise UsageError(f"the learning rate must be positive and finite, got {self.learning_rate}")
 
 
 @dataclass(frozen=True)
@@ -116,13 +82,18 @@ def _train(
     _check_resumable(out, state, described)
 
     torch.manual_seed(settings.seed)
-    network = task.build()
-    model, optimizer = fabric.setup(network, torch.optim.Adam(network.parameters(), lr=settings.learning_rate))
-    average = AveragedModel(network, multi_avg_fn=_averaging(settings.average))
-    if state is not None:  # after setup, which converts the weights to the precision
-        network.load_state_dict(state["model"])
-        optimizer.load_state_dict(state["optimizer"])
+    critic = None
+    if isinstance(task, AdversarialTask):
+        learner = Learner(fabric, task.build(), settings, task.betas)
+        critic = Learner(fabric, task.build_critic(), settings, task.betas)
+    else:
+        learner = Learner(fabric, task.build(), settings)
+    average = AveragedModel(learner.network, multi_avg_fn=_averaging(settings.average))
+    if state is not None:
+        learner.load(state)
         average.load_state_dict(state["average"])
+        if critic is not None:
+            critic.load(state["critic"])
     start = state["step"] if state else 0
     seconds_before, since_row = (state["seconds"], state["since_row"]) if state else (0.0, [])
     loss_shown = state["loss"] if state else math.nan
@@ -136,17 +107,18 @@ def _train(
             checkpoint.save(
                 out,
                 {
-                    "step": step, "settings": described, "model": network.state_dict(),
-                    "average": average.state_dict(), "optimizer": optimizer.state_dict(),
+                    "step": step, "settings": described, **learner.state(), "average": average.state_dict(),
                     "seconds": time.perf_counter() - started, "since_row": since_row, "loss": loss_shown,
-                    "complaints": complaints,
+                    "complaints": complaints, **({} if critic is None else {"critic": critic.state()}),
                 },
             )  # fmt: skip
 
     with Log(out, start) if fabric.is_global_zero and start < settings.iterations else _Silent() as log:
         for step in range(start, settings.iterations):
-            since_row.append(_step(fabric, task, model, optimizer, settings, step))
-            average.update_parameters(network)
+            loss = _step(task, learner, critic, step)
+            if loss is not None:
+                since_row.append(loss)
+            average.update_parameters(learner.network)
             done = step + 1
             if done % settings.log_every == 0 or done == settings.iterations:
                 loss_shown, since_row = _mean(since_row, loss_shown), []
@@ -164,28 +136,18 @@ def _train(
     return Outcome(start, done, _mean(since_row, loss_shown), seconds, complaints)
 
 
-def _step(fabric: Fabric, task: Task, model: nn.Module, optimizer: Any, settings: Settings, step: int) -> float:
-    """Take one step in all processes; return the mean loss of their examples."""
-    first = (step * fabric.world_size + fabric.global_rank) * settings.batch
-    numbers = range(first, first + settings.batch)
-    optimizer.zero_grad()
-    total = 0.0
-    for number in numbers:
-        torch.manual_seed(seed_of_example(settings.seed, number))
-        example = [x.to(fabric.device) for x in task.example(number)]
-        with fabric.no_backward_sync(model, enabled=number != numbers[-1]):  # type: ignore[arg-type]
-            loss = task.loss(model, example)
-            fabric.backward(loss / settings.batch)
-        total += loss.item()
-    mean = mean_over_processes(fabric, total / settings.batch)
-    gradient_norm = torch.nn.utils.get_total_norm(x.grad for x in model.parameters() if x.grad is not None).item()
-    if not (math.isfinite(mean) and math.isfinite(gradient_norm)):
-        raise UsageError(
-            f"the loss is {mean} and the norm of its gradient {gradient_norm} in step {step + 1}: "
-            f"start in another folder, with a lower learning rate than {settings.learning_rate}"
-        )
-    optimizer.step()
-    return mean
+def _step(task: Task, learner: Learner, critic: Learner | None, step: int) -> float | None:
+    """Take one step; return the network's mean loss, or None if the step trained the critic alone."""
+    if critic is None or not isinstance(task, AdversarialTask):
+        return learner.update(task, lambda example: task.loss(learner.model, example), step)
+    if task.trains_critic(step):
+        critic.update(task, lambda example: task.critic_loss(critic.model, learner.model, example), step)
+    if not task.trains_network(step):
+        return None
+    if not task.trains_critic(step):
+        return learner.update(task, lambda example: task.loss(learner.model, example), step)
+    with critic.frozen():
+        return learner.update(task, lambda example: task.adversarial_loss(learner.model, critic.model, example), step)
 
 
 def _averaging(steps: int) -> Callable[[Any, Any, Tensor | int], None]:

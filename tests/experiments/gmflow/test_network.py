@@ -9,7 +9,7 @@ from support.tolerances import assert_close
 from torch import Tensor, nn
 
 import psal
-from psal.data.davis import square
+from psal.data.image_folder import square
 from psal.data.samples import stereo_views
 from psal.experiments.gmflow import wheel
 from psal.experiments.gmflow.attentions import build, label

@@ -273,6 +273,10 @@ find("clear").onclick = () => editor.change({ kind: "clear" });
 find("grow").onclick = () => editor.change({ kind: "grow", pixels: Number(find("grow-by").value) });
 find("mask-file").onclick = () =>
   choose("partner", ([file]) => editor.act("/mask", { body: file, params: { name: file.name, layer: editor.layer } }));
+find("guide").onclick = () =>
+  choose("partner", ([file]) => editor.act("/guide", { body: file, params: { name: file.name } }));
+find("guide-clear").onclick = () => editor.act("/guide");
+for (const radio of document.querySelectorAll("#layers input")) radio.onchange = () => (editor.layer = radio.value);
 find("mask-save").onclick = () => save(`/photos/${editor.state.id}/mask`).catch((error) => editor.complain(error));
 find("zoom-in").onclick = () => editor.zoom((view) => view.zoomBy(1.5));
 find("zoom-out").onclick = () => editor.zoom((view) => view.zoomBy(1 / 1.5));

@@ -48,8 +48,9 @@ export class Panel {
   run(edit) {
     const params = { seed: this.seed() }, reference = this.references[edit];
     if (edit === "upscale") params.scale = find("scale").value;
+    if (edit === "outpaint") for (const side of ["left", "right", "top", "bottom"]) params[side] = find(side).value || 0;
     if (edit === "colorize") params.model = find("model").value;
-    if (edit !== "upscale" && !reference) return say("Choose a reference picture first.", "error");
+    if (["colorize", "reconstruct"].includes(edit) && !reference) return say("Choose a reference picture first.", "error");
     if (reference === "sample") params.sample = 1;
     else if (reference) params.name = reference.name;
     this.toggleIfOpen();
@@ -75,6 +76,8 @@ export class Panel {
     this.showProgress(state.job);
     this.showSteps(state, old);
     this.showVariants(state.variants);
+    find("guide-name").textContent = state.guide ?? "";
+    find("guide-clear").hidden = !state.guide;
     const { message } = state, text = JSON.stringify(message);
     if (message && !running && text !== this.said) say(sentence(message.text), message.kind);
     this.said = running ? null : text;

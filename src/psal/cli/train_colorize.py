@@ -1,0 +1,89 @@
+"""The commands ``psal train colorize`` and ``psal eval colorize``."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from psal.cli.console import errors_as_messages, say
+from psal.cli.options import Device, Threads
+from psal.cli.training import (
+    Average,
+    Batch,
+    CheckpointEvery,
+    Iterations,
+    LearningRate,
+    Out,
+    Precision,
+    RunSeed,
+    run_training,
+    set_up_torch,
+)
+
+Data = Annotated[Path, typer.Option(help="folder of the DAVIS data set", show_default=False)]
+
+
+def train_colorize(
+    data: Data,
+    out: Out,
+    attention: Annotated[str, typer.Option(help="psal3, psal-aggregate, full, full-stride3, local, …")] = "psal3",
+    size: Annotated[int, typer.Option(min=16, help="side of the pictures in pixels")] = 256,
+    iterations: Iterations = 200_000,
+    batch: Batch = 1,
+    learning_rate: LearningRate = 0.001,
+    average: Average = 1000,
+    seed: RunSeed = 0,
+    precision: Precision = "32-true",
+    device: Device = "auto",
+    checkpoint_every: CheckpointEvery = 500,
+    threads: Threads = None,
+) -> None:
+    """Color a gray frame from another frame of its video: the paper's network, on DAVIS."""
+    with errors_as_messages("train"):
+        from psal.models.attentions import check_name
+        from psal.training.colorize import ColorizeTask
+        from psal.training.loop import Settings
+
+        check_name(attention)
+        settings = Settings(
+            iterations=iterations, batch=batch, learning_rate=learning_rate, average=average, seed=seed,
+            precision=precision, device=device, checkpoint_every=checkpoint_every,
+        )  # fmt: skip
+        task = ColorizeTask(data, attention, size, seed)
+        run_training(task, settings, out, label=attention, files="frame", threads=threads)
+
+
+def evaluate_colorize(
+    run: Annotated[Path, typer.Argument(help="folder of a run, or its model.safetensors", show_default=False)],
+    data: Data,
+    attention: Annotated[
+        str | None, typer.Option(help="swap this in for the layer it was trained with", show_default=False)
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(min=16, help="side of the pictures; as in training by default", show_default=False)
+    ] = None,
+    split: Annotated[
+        Literal["val", "holdout"], typer.Option(help="sequences; holdout: the last two of DAVIS's train split")
+    ] = "val",
+    device: Device = "auto",
+    threads: Threads = None,
+) -> None:
+    """Print the error of a colorization network on unseen sequences, by the distance to the reference frame."""
+    with errors_as_messages("train"):
+        import statistics
+
+        from psal.models.attentions import build_attention
+        from psal.models.colorizer import CHANNELS
+        from psal.models.weights import PATCH_SIZE, load_colorizer
+        from psal.swap import swap_attention_
+        from psal.training.colorize import errors_on_split
+        from psal.training.loop import WEIGHTS
+
+        set_up_torch(threads)
+        network, settings = load_colorizer(run / WEIGHTS if run.is_dir() else run)
+        if attention is not None:
+            swap_attention_(network, build_attention(attention, channels=CHANNELS, patch_size=PATCH_SIZE))
+        errors = errors_on_split(network.to(device), data, split, size or int(settings["size"]), device)
+        for distance, found in errors.items():
+            say(f"±{distance:<3} {statistics.fmean(found):.5f}")
+        say(f"mean {statistics.fmean(x for found in errors.values() for x in found):.5f}")

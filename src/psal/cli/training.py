@@ -1,0 +1,101 @@
+"""What the commands ``psal train …`` share: options, progress, estimates and what they say at the end."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from psal.cli.console import complain, progress_bar, say
+
+if TYPE_CHECKING:
+    from psal.training.settings import Settings
+    from psal.training.task import Task
+
+TIMED_STEPS = 10  # whose time is the estimate's; the first one, which warms up, is left out
+
+Out = Annotated[Path, typer.Option("--out", "-o", help="folder of the run", show_default=False)]
+Iterations = Annotated[int, typer.Option(min=1, help="optimizer steps in all")]
+Batch = Annotated[int, typer.Option(min=1, help="pictures per step and process")]
+LearningRate = Annotated[float, typer.Option(min=0, help="of Adam")]
+Average = Annotated[int, typer.Option(min=1, help="steps over which the saved weights are averaged")]
+RunSeed = Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the pictures and the searches")]
+Precision = Annotated[Literal["32-true", "bf16-mixed", "64-true"], typer.Option(help="of the network")]
+CheckpointEvery = Annotated[int, typer.Option(min=1, help="steps that an interrupted run loses at most")]
+
+
+def set_up_torch(threads: int | None) -> None:
+    """Set the number of CPU threads, None for all cores, and treat denormal numbers as 0."""
+    import torch
+
+    torch.set_flush_denormal(True)  # denormal weights make matrix products ten times slower
+    if threads is not None:
+        torch.set_num_threads(threads)
+
+
+def run_training(
+    task: "Task", settings: "Settings", out: Path, *, label: str, files: str, threads: int | None = None
+) -> None:
+    """Train a task, or resume its run, and report.
+
+    Args:
+        task: the task.
+        settings: its hyperparameters.
+        out: folder of the run.
+        label: shown before the loss.
+        files: what its examples are read from, such as "frame".
+        threads: CPU threads; None for all cores.
+    """
+    from psal.training.loop import train
+    from psal.training.processes import is_first_process
+
+    set_up_torch(threads)
+    with progress_bar(settings.iterations, shown=is_first_process()) as (bar, bar_task):
+        estimate = TimeEstimate(settings.iterations)
+
+        def report(step: int, loss: float) -> None:
+            bar.update(bar_task, completed=step, description=f"{label}, loss {loss:.5f}")
+            if (line := estimate.after_step(step)) and is_first_process():
+                say(line, bar)
+
+        outcome = train(task, settings, out, report)
+    if not is_first_process():
+        return
+    for line in outcome.complaints:
+        complain(f"{line} (skipped)", prefix="warning: ")
+    if count := len(outcome.complaints):
+        complain(f"skipped 1 {files}" if count == 1 else f"skipped {count} {files}s", prefix="warning: ")
+    resumed = f", resumed at step {outcome.resumed_from}" if outcome.resumed_from else ""
+    pace = f", {outcome.seconds_per_step:.3g} s per step" if outcome.steps > outcome.resumed_from else ""
+    say(f"{outcome.steps} steps{resumed}, loss {outcome.loss:.5f}{pace}; written to {out}")
+
+
+class TimeEstimate:
+    """How long a run will take, from the time of its first steps."""
+
+    def __init__(self, iterations: int) -> None:
+        self._iterations = iterations
+        self._first: tuple[int, float] | None = None  # step and time
+
+    def after_step(self, step: int) -> str | None:
+        """Return a line with the estimate once, as soon as there is one, if the run takes a minute or more."""
+        now = time.monotonic()
+        if self._first is None:
+            self._first = step, now
+        if step != self._first[0] + TIMED_STEPS:
+            return None
+        seconds = (now - self._first[1]) / TIMED_STEPS
+        left = seconds * (self._iterations - step)
+        return f"{duration(left)} for {self._iterations - step} more steps at {seconds:.2g} s" if left >= 60 else None
+
+
+def duration(seconds: float) -> str:
+    """Return a time in its natural unit, rounded.
+
+    >>> duration(400), duration(30_000), duration(500_000)
+    ('about 7 minutes', 'about 8 hours', 'about 6 days')
+    """
+    for unit, length in (("days", 86_400), ("hours", 3600)):
+        if seconds >= 2 * length:
+            return f"about {seconds / length:.0f} {unit}"
+    return f"about {max(seconds / 60, 1):.0f} minutes"

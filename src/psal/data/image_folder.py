@@ -1,0 +1,155 @@
+"""Folders of pictures: their files, and random crops to train on."""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+from torch import Tensor
+
+from psal.errors import UsageError
+from psal.seeds import seed_of_example
+
+SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
+MAX_DRAWS = 1000  # of random files, until one can be read
+
+
+class MissingDataError(UsageError):
+    """The data folder is missing, incomplete or laid out in another way."""
+
+
+def list_pictures(folder: Path) -> list[Path]:
+    """Return the picture files in a folder and all folders below it, in a fixed order.
+
+    Hidden files and folders are left out.
+
+    Raises:
+        MissingDataError: if there is no such folder, or no picture in it.
+    """
+    if not folder.is_dir():
+        raise MissingDataError(f"{folder} is not a folder: give a folder of pictures")
+    found = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.suffix.lower() in SUFFIXES and not any(part[0] == "." for part in path.relative_to(folder).parts)
+    )
+    if not found:
+        raise MissingDataError(f"{folder} has no pictures: expected files such as {', '.join(sorted(SUFFIXES))}")
+    return found
+
+
+def fingerprint(root: Path, files: list[Path]) -> str:
+    """Return a hash of the files' paths below a folder, which tells one data set from another."""
+    names = "\n".join(path.relative_to(root).as_posix() for path in files)
+    return hashlib.sha256(names.encode(errors="surrogateescape")).hexdigest()[:16]
+
+
+def open_rgb(path: Path) -> Image.Image:
+    """Open a picture as RGB, upright by its orientation tag.
+
+    Raises:
+        MissingDataError: if the file cannot be read as a picture.
+    """
+    try:
+        with Image.open(path) as file:
+            return ImageOps.exif_transpose(file).convert("RGB")
+    except MemoryError:
+        raise
+    except Exception as error:  # decoders raise errors of any kind on a broken file
+        raise MissingDataError(f"{path} cannot be read: {error}") from error
+
+
+def to_pixels(picture: Image.Image) -> Tensor:
+    """Convert an RGB image to uint8 ``(3, H, W)``."""
+    return torch.from_numpy(np.array(picture)).permute(2, 0, 1).contiguous()
+
+
+def to_tensor(picture: Image.Image) -> Tensor:
+    """Convert an RGB image to ``(3, H, W)`` in 0..1."""
+    return to_pixels(picture).float().div(255)
+
+
+def load_pixels(path: Path) -> Tensor:
+    """Load a picture as uint8 ``(3, H, W)``.
+
+    Raises:
+        MissingDataError: if the file cannot be read as a picture.
+    """
+    return to_pixels(open_rgb(path))
+
+
+def load_square(path: Path, size: int) -> Tensor:
+    """Load an image's largest centered square, resized (bicubic) to ``(3, size, size)`` in 0..1.
+
+    Raises:
+        MissingDataError: if the file cannot be read as an image.
+    """
+    return square(open_rgb(path), size)
+
+
+def square(picture: Image.Image, size: int) -> Tensor:
+    """Crop an RGB image to its largest centered square, resized (bicubic) to ``(3, size, size)`` in 0..1."""
+    side = min(picture.size)
+    left, top = (picture.width - side) // 2, (picture.height - side) // 2
+    resized = picture.crop((left, top, left + side, top + side)).resize((size, size), Image.Resampling.BICUBIC)
+    return to_tensor(resized)
+
+
+class RandomCrops:
+    """An endless sequence of random square crops of the pictures in a folder, half of them mirrored.
+
+    Args:
+        root: the folder; pictures in folders below it count too.
+        size: side of the crops, in pixels. Smaller pictures are enlarged.
+        seed: seed of the draws; crop i depends on it and i alone.
+
+    Attributes:
+        fingerprint: hash of the names of all files.
+        broken: the error of each file that could not be read; another one is drawn in its place.
+
+    Raises:
+        MissingDataError: if the folder has no pictures.
+    """
+
+    def __init__(self, root: Path, size: int, seed: int) -> None:
+        self._files = list_pictures(root)
+        self._size = size
+        self._seed = seed
+        self.fingerprint = fingerprint(root, self._files)
+        self.broken: dict[Path, str] = {}
+
+    def __getitem__(self, number: int) -> Tensor:
+        """Load crop ``number``: ``(3, size, size)`` in 0..1."""
+        return self.draw(torch.Generator().manual_seed(seed_of_example(self._seed, number)))
+
+    def draw(self, generator: torch.Generator) -> Tensor:
+        """Load the crop ``(3, size, size)`` that a generator's next random numbers choose."""
+
+        def below(count: int) -> int:
+            return int(torch.randint(count, (), generator=generator))
+
+        for _ in range(MAX_DRAWS):
+            picture = self._open(self._files[below(len(self._files))])
+            if picture is None:
+                continue
+            left, top = below(picture.width - self._size + 1), below(picture.height - self._size + 1)
+            crop = to_tensor(picture.crop((left, top, left + self._size, top + self._size)))
+            return crop.flip(2) if below(2) else crop
+        broken = next(iter(self.broken))
+        raise MissingDataError(f"none of {MAX_DRAWS} random pictures could be read; one broken file is {broken}")
+
+    def _open(self, path: Path) -> Image.Image | None:
+        """Open a picture with sides of at least ``size``, or return None if it is broken."""
+        if path in self.broken:
+            return None
+        try:
+            picture = open_rgb(path)
+        except MissingDataError as error:
+            self.broken[path] = str(error)
+            return None
+        shorter = min(picture.size)
+        if shorter >= self._size:
+            return picture
+        enlarged = [max(self._size, round(side * self._size / shorter)) for side in picture.size]
+        return picture.resize((enlarged[0], enlarged[1]), Image.Resampling.BICUBIC)

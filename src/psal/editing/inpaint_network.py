@@ -1,0 +1,90 @@
+"""Fill a hole with the trained inpainting network, the whole picture in one piece."""
+
+import os
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from psal.models.inpainting import ContextualAttention, Generator
+from psal.models.inpainting.attentions import build_inpainting_attention, label
+from psal.models.inpainting.filling import attention_of, fill, needed_memory, pad_to_stride
+from psal.models.inpainting.generator import STRIDE, known_features
+from psal.models.inpainting.weights import load_generator
+from psal.progress import Progress
+from psal.swap import swap_attention_
+
+
+def fill_with_network(
+    color: Tensor,
+    hole: Tensor,
+    weights: str | os.PathLike[str],
+    *,
+    attention: str = "own",
+    seed: int,
+    progress: Progress | None = None,
+) -> Tensor:
+    """Fill a hole by the network.
+
+    Args:
+        color: ``[C, H, W]``, 0..1; C is 1 or 3.
+        hole: bool ``[H, W]``, neither empty nor all of the picture.
+        weights: file for :func:`psal.models.inpainting.weights.load_generator`.
+        attention: name of the attention to put into the network, or "own" for the one it was trained with.
+        seed: seed of the search.
+        progress: called with the fraction of the work that is done, 0..1.
+
+    Returns:
+        ``[C, H, W]``, 0..1, unchanged outside the hole.
+
+    Raises:
+        ValueError: if the weights do not fit, the hole leaves too few keys, or there is not enough memory.
+    """
+    network, _ = load_generator(Path(weights), seed=seed)
+    if attention != "own" and attention_of(network) is not None:
+        swap_attention_(network, build_inpainting_attention(attention, seed))
+    height, width = hole.shape
+    _check_memory(network, height, width, available_memory())
+    _check_keys(network, hole)
+    if progress:
+        progress(0.05)
+    filled = fill(network, color.expand(3, -1, -1)[None], hole[None, None])[0]
+    if progress:
+        progress(1.0)
+    return filled if len(color) == 3 else torch.where(hole, filled.mean(0, keepdim=True), color)
+
+
+def available_memory() -> float:
+    """Return the memory in bytes that processes can get without swapping; infinity where the system does not say."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))
+    except (OSError, StopIteration):
+        return float("inf")
+
+
+def _check_memory(network: Generator, height: int, width: int, available: float) -> None:
+    needed = needed_memory(network, height, width)
+    if needed <= available:
+        return
+    layer = attention_of(network)
+    if isinstance(layer, ContextualAttention):
+        name = label("contextual" if layer.method == "chunked" else "contextual-materialized").lower()
+        what, advice = f"the network with {name}", 'take attention="psal3", or make the picture smaller'
+    else:
+        what, advice = "the network", "make the picture smaller"
+    raise ValueError(
+        f"{what} needs at least {needed / 1e9:.1f} GB for {width} × {height} pixels, and {available / 1e9:.1f} GB are "
+        f"free: {advice}"
+    )
+
+
+def _check_keys(network: Generator, hole: Tensor) -> None:
+    """Check that the hole leaves enough pixels of the feature maps to attend to."""
+    needed = getattr(attention_of(network), "neighbors", 1)
+    left = int(known_features(pad_to_stride(hole[None, None])).sum())
+    if left < needed:
+        raise ValueError(
+            f"mask must leave at least {needed} whole squares of {STRIDE} × {STRIDE} pixels, got a mask that leaves "
+            f"{left}: mark a smaller hole"
+        )

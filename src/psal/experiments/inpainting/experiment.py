@@ -1,0 +1,140 @@
+"""Table 6: metrics of each way to fill holes, over a folder of pictures."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from psal.data.image_folder import fingerprint
+from psal.experiments.experiment import Progress
+from psal.experiments.inpainting.fillers import Filler, fill_by_patches, fill_by_telea, has_opencv, network_filler
+from psal.experiments.inpainting.lpips import LPIPS
+from psal.experiments.inpainting.metrics import score
+from psal.experiments.inpainting.pictures import MaskedPicture, MaskedPictures
+from psal.experiments.inpainting.tables import NETWORKS, WITHOUT_TRAINING, cell_name
+from psal.measure.record import Cell, Record
+from psal.training.loop import WEIGHTS
+
+DRAWN = 5  # pictures in the strip
+
+
+@dataclass(frozen=True)
+class InpaintingExperiment:
+    """Fill the holes of test pictures by networks and by methods without training.
+
+    Attributes:
+        table: name of the set of test pictures: "scenes", "rectangles" or "freeform".
+        pictures: the test pictures.
+        runs: folders of training runs or files of weights, by the attention they were trained with; one per seed.
+        lpips: network for the perceptual distance; None leaves it out.
+    """
+
+    table: str
+    pictures: MaskedPictures
+    runs: Mapping[str, Sequence[Path]]
+    lpips: LPIPS | None = None
+
+    @property
+    def name(self) -> str:
+        return f"inpainting_{self.table}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        own = self.pictures.has_masks
+        return {
+            "set": self.table,
+            "pictures": len(self.pictures),
+            "files": fingerprint(self.pictures.folder, self.pictures.files()),
+            "size": None if own else self.pictures.size,
+            "hole": None if own else self.pictures.hole,
+            "masks": "own" if own else self.pictures.masks,
+            "lpips": self.lpips is not None,
+        }
+
+    @property
+    def step_count(self) -> int:
+        return len(self._cells()) * len(self.pictures)
+
+    def _cells(self, max_seeds: int | None = None) -> dict[str, tuple[str, Callable[[], Filler]]]:
+        """Title and filler of each cell, by its name."""
+        cells: dict[str, tuple[str, Callable[[], Filler]]] = {}
+        for network in NETWORKS:
+            for seed, run in enumerate(self.runs.get(network.trained, ())[:max_seeds]):
+                cells[cell_name(network, seed)] = network.title, partial(network_filler, weights_of(run), network)
+        cells["patches"] = WITHOUT_TRAINING["patches"], lambda: fill_by_patches
+        if has_opencv():
+            cells["telea"] = WITHOUT_TRAINING["telea"], lambda: fill_by_telea
+        return cells
+
+    def run(self, record: Record, progress: Progress) -> None:
+        done = 0
+        for name, (title, filler) in self._cells().items():
+
+            def report(count: int, before: int = done, text: str = title) -> None:
+                progress(before + count, text)
+
+            record.measure_once(name, partial(self._measure, filler, report))
+            done += len(self.pictures)
+        progress(done, "")
+
+    def _measure(self, build: Callable[[], Filler], report: Callable[[int], None]) -> Cell:
+        return {"scores": scores_of_filler(build(), self.pictures, self.lpips, report)}
+
+    def draw(self, record: Record, folder: Path) -> list[str]:
+        """Draw some pictures filled by each method, with the first seed of each network."""
+        from psal.experiments.plots import save_grid
+
+        path = folder / f"{self.name}_strip.png"
+        missing = [weights_of(run) for runs in self.runs.values() for run in runs if not weights_of(run).exists()]
+        if missing:  # results are kept longer than the training runs behind them
+            return [f"{path} is not drawn: {missing[0]} does not exist any more"]
+        fillers = {title: build() for title, build in self._cells(max_seeds=1).values()}
+        rows: dict[str, dict[str, Tensor]] = {}
+        for picture in _spread(list(self.pictures), DRAWN):
+            shown = {"given": torch.where(picture.hole, 1.0, picture.truth)}
+            shown |= {title: _filled(filler, picture) for title, filler in fillers.items()}
+            rows[picture.name] = shown | {"truth": picture.truth}
+        save_grid(rows, path)
+        return []
+
+
+def weights_of(run: Path) -> Path:
+    """Return the weights in the folder of a run, or the file itself."""
+    return run / WEIGHTS if run.is_dir() else run
+
+
+def _filled(filler: Filler, picture: MaskedPicture) -> Tensor:
+    """Fill a picture; what is in the hole is hidden from the filler."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        filled = filler(torch.where(picture.hole, 0.5, picture.truth), picture.hole)
+    return torch.where(picture.hole, filled, picture.truth)
+
+
+def _spread(pictures: list[MaskedPicture], count: int) -> list[MaskedPicture]:
+    """Return some of the pictures, evenly spaced."""
+    step = max(1, len(pictures) // count)
+    return pictures[::step][:count]
+
+
+def scores_of_filler(
+    filler: Filler, pictures: MaskedPictures, lpips: LPIPS | None, report: Callable[[int], None]
+) -> dict[str, list[float]]:
+    """Fill all pictures and return the metrics of each.
+
+    Args:
+        filler: fills a picture.
+        pictures: the test pictures.
+        lpips: network for the perceptual distance; None leaves it out.
+        report: called with the number of pictures done.
+    """
+    scores: dict[str, list[float]] = {}
+    for number, picture in enumerate(pictures, 1):
+        for metric, value in score(_filled(filler, picture), picture.truth, picture.hole, lpips).items():
+            scores.setdefault(metric, []).append(value)
+        report(number)
+    return scores

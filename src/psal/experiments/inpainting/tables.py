@@ -1,0 +1,104 @@
+"""Tables of the inpainting experiment."""
+
+import statistics
+from itertools import count, takewhile
+from typing import NamedTuple
+
+from psal.experiments import paper
+from psal.experiments.inpainting.metrics import METRICS, interval, summary
+from psal.measure.record import Record
+from psal.measure.table import Table
+from psal.models.inpainting.attentions import label
+
+
+class Network(NamedTuple):
+    """A row of the table: the attention that a network is trained with, and the attention it is tested with."""
+
+    trained: str
+    tested: str
+
+    @property
+    def title(self) -> str:
+        if self.trained == self.tested:
+            return label(self.trained) if self.trained != "none" else "No attention branch"
+        return f"{label(self.trained)} → {label(self.tested)}"
+
+
+NETWORKS = (
+    Network("contextual", "contextual"),
+    Network("psal3", "psal3"),
+    Network("contextual", "psal3"),
+    Network("contextual", "none"),
+    Network("none", "none"),
+)
+WITHOUT_TRAINING = {"patches": "psal.inpaint", "telea": "OpenCV's Telea"}
+TITLES = {
+    "scenes": "photographs with masks of their own",
+    "rectangles": "random rectangles",
+    "freeform": "random strokes",
+}
+BASELINE = Network("contextual", "contextual")
+
+
+def cell_name(network: Network, seed: int) -> str:
+    """Name of a network's cell in the record."""
+    return f"{network.trained} {network.tested} {seed}"
+
+
+def tables(record: Record) -> list[Table]:
+    """Metrics of each method with their intervals, and how far the networks are from contextual attention."""
+    metrics = [name for name in METRICS if name != "lpips" or record.settings["lpips"]]
+    heads = [METRICS[name].title for name in metrics]
+    rows = []
+    for network in NETWORKS:
+        if found := scores_of(record, network):
+            seeds = str(_seeds(record, network))
+            rows.append([network.title, seeds, *(summary(name, found[name]) for name in metrics)])
+    for name, title in WITHOUT_TRAINING.items():
+        if name in record.cells:
+            found = record.cells[name]["scores"]
+            rows.append([title, "", *(summary(metric, found[metric]) for metric in metrics)])
+    for title, values in paper.INPAINTING.items():
+        rows.append([f"{title}, in the paper", "", *(_paper_value(name, values) for name in metrics)])
+    shown = f"Table 6, {record.settings['pictures']} {TITLES[record.settings['set']]}: mean (95 % interval)"
+    return [Table(shown, ["attention", "seeds", *heads], rows), *_differences(record, metrics)]
+
+
+def scores_of(record: Record, network: Network) -> dict[str, list[float]]:
+    """Metrics of a network by picture, each the mean over the seeds that were measured; empty if there are none."""
+    cells = [record.cells[cell_name(network, seed)]["scores"] for seed in range(_seeds(record, network))]
+    if not cells:
+        return {}
+    return {
+        name: [statistics.fmean(values) for values in zip(*(cell[name] for cell in cells), strict=True)]
+        for name in cells[0]
+    }
+
+
+def _seeds(record: Record, network: Network) -> int:
+    return sum(1 for _ in takewhile(lambda seed: cell_name(network, seed) in record.cells, count()))
+
+
+def _paper_value(name: str, values: dict[str, float]) -> str:
+    return f"{values[name]:.1f}" if name in values else ""
+
+
+def _differences(record: Record, metrics: list[str]) -> list[Table]:
+    """Difference of each network to the one with contextual attention, picture by picture."""
+    baseline = scores_of(record, BASELINE)
+    rows = []
+    for network in NETWORKS:
+        found = scores_of(record, network)
+        if not baseline or not found or network == BASELINE:
+            continue
+        cells = []
+        for name in metrics:
+            values = [a - b for a, b in zip(found[name], baseline[name], strict=True)]
+            low, high = interval(values)
+            digits = METRICS[name].digits
+            cells.append(f"{statistics.fmean(values):+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})")
+        rows.append([network.title, *cells])
+    if not rows:
+        return []
+    heads = [METRICS[name].title for name in metrics]
+    return [Table(f"Difference to {BASELINE.title.lower()}: mean (95 % interval)", ["attention", *heads], rows)]

@@ -1,0 +1,165 @@
+"""Table 7 of the paper: one super-resolution network with several cross-scale attentions, and controls."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from psal.data.image_folder import list_pictures
+from psal.errors import UsageError
+from psal.experiments.experiment import Progress
+from psal.experiments.super_resolution_cost import CostSetting, measure
+from psal.experiments.super_resolution_tables import BICUBIC, Row, cost_name, quality_name, rows_of, title
+from psal.measure.record import Cell, Record
+from psal.models.csnln.attentions import check_cross_scale, check_in_scale
+from psal.models.csnln.weights import UpscalerFile, read_upscaler
+from psal.training.upscale import bicubic, load_pair, quality
+
+ATTENTIONS = ("exact", "psal1", "psal3", "psal7", "random3", "random7", "local7", "none")
+REGIONS = ("crop", "whole")
+PARTS = ("quality", "cost")
+SEED = 0
+
+
+@dataclass(frozen=True)
+class SuperResolutionExperiment:
+    """Networks with each cross-scale attention, on test pictures.
+
+    A network that was trained with exact attention is tested with all of them, on the same weights. A network that was
+    trained with another one is tested with that alone: weights can adapt to a control, so both ways are of interest.
+
+    Attributes:
+        weights: files for :func:`psal.models.csnln.weights.load_upscaler`, one per scale and attention in training.
+        data: folder of the test pictures.
+        attentions: names of cross-scale attentions.
+        crop: side of the crop in the middle of each downscaled picture, on which all attentions are compared. Exact
+            attention does not run on whole pictures.
+        in_scale: in-scale attention of all networks; None for the one of their training.
+        regions: of "crop" and "whole".
+        parts: of "quality" and "cost" (time and memory).
+        threads: number of CPU threads for time and memory.
+
+    Raises:
+        UsageError: if a file, a name or the folder is not as described.
+    """
+
+    weights: Sequence[Path]
+    data: Path
+    attentions: Sequence[str]
+    crop: int
+    in_scale: str | None = None
+    regions: Sequence[str] = REGIONS
+    parts: Sequence[str] = PARTS
+    threads: int = 2
+
+    name = "super_resolution"
+
+    def __post_init__(self) -> None:
+        for attention in self.attentions:
+            check_cross_scale(attention)
+        if self.in_scale is not None:
+            check_in_scale(self.in_scale)
+        found = [(file.scale, file.cross_scale) for file in self._files()]
+        for scale, trained in found:
+            if found.count((scale, trained)) > 1:
+                raise UsageError(f"two of the networks enlarge by {scale} and were trained with {trained}: give one")
+        list_pictures(self.data)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {
+            "networks": [
+                {
+                    "scale": file.scale, "width": file.width, "depth": file.depth, "trained": file.cross_scale,
+                    "in_scale": self.in_scale or file.in_scale,
+                    "sha256": hashlib.sha256(path.read_bytes()).hexdigest()[:16],
+                }
+                for path, file in zip(self.weights, self._files(), strict=True)
+            ],
+            "pictures": [path.stem for path in list_pictures(self.data)],
+            "attentions": list(self.attentions), "crop": self.crop,
+        }  # fmt: skip
+
+    @property
+    def step_count(self) -> int:
+        return len(self._rows()) * (len(list_pictures(self.data)) * ("quality" in self.parts) + ("cost" in self.parts))
+
+    def run(self, record: Record, progress: Progress) -> None:
+        done = 0
+        for row, region in self._rows():
+            if "quality" in self.parts:
+                load = cache(partial(self._network, row))
+                for path in list_pictures(self.data):
+                    progress(done, f"{title(row)}, {region}, {path.stem}")
+                    record.measure_once(
+                        quality_name(row, region, path.stem), partial(self._quality, load, row, path, region)
+                    )
+                    done += 1
+            if "cost" in self.parts:
+                progress(done, f"{title(row)}, {region}, time and memory")
+                if row.tested != BICUBIC:
+                    record.measure_once(cost_name(row, region), partial(self._cost, row, region))
+                done += 1
+        progress(done, "")
+
+    def _files(self) -> list[UpscalerFile]:
+        return [read_upscaler(path) for path in self.weights]
+
+    def _rows(self) -> list[tuple[Row, str]]:
+        """Rows and regions, without exact attention on whole pictures."""
+        return [
+            (row, region)
+            for region in self.regions
+            for row in self._all_rows()
+            if (row.tested, region) != ("exact", "whole")
+        ]
+
+    def _all_rows(self) -> list[Row]:
+        return rows_of([(file.scale, file.cross_scale) for file in self._files()], self.attentions)
+
+    def _path(self, row: Row) -> Path:
+        [path] = [
+            path
+            for path, file in zip(self.weights, self._files(), strict=True)
+            if (file.scale, file.cross_scale) == (row.scale, row.trained)
+        ]
+        return path
+
+    def _network(self, row: Row) -> torch.nn.Module:
+        return read_upscaler(self._path(row)).build(row.tested, self.in_scale, SEED)
+
+    def _quality(self, load: Any, row: Row, path: Path, region: str) -> Cell:
+        small, original = load_pair(path, row.scale, self.crop if region == "crop" else None)
+        if row.tested == BICUBIC:
+            enlarged = bicubic(small, row.scale)
+        else:
+            with torch.no_grad():
+                enlarged = load()(small[None])[0]
+        return quality(enlarged, original, row.scale)._asdict()
+
+    def _cost(self, row: Row, region: str) -> Cell:
+        setting = CostSetting(
+            str(self._path(row)), str(list_pictures(self.data)[0]), row.tested, self.in_scale,
+            self.crop if region == "crop" else None, self.threads,
+        )  # fmt: skip
+        return measure(setting)
+
+    def draw(self, record: Record, folder: Path) -> list[str]:
+        """Draw the first picture's crop, enlarged in each way, for each scale."""
+        from psal.experiments.plots import save_strip
+
+        path = list_pictures(self.data)[0]
+        for scale in sorted({file.scale for file in self._files()}):
+            small, original = load_pair(path, scale, self.crop)
+            images: dict[str, Tensor] = {"original": original[None].float() / 255}
+            for row in (row for row in self._all_rows() if row.scale == scale):
+                with torch.no_grad():
+                    enlarged = bicubic(small, scale) if row.tested == BICUBIC else self._network(row)(small[None])[0]
+                images[title(row)] = enlarged[None].clamp(0, 1)
+            save_strip(images, folder / f"{self.name}_x{scale}_strip.png")
+        return []

@@ -1,0 +1,155 @@
+"""Trained super-resolution networks, loaded from files that ``psal train upscale`` wrote, and from published ones."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from psal.errors import UsageError
+from psal.models.csnln.attentions import check_cross_scale, check_in_scale
+from psal.models.csnln.cell import KERNELS
+from psal.models.csnln.network import CSNLN
+from psal.models.csnln.published import is_published, translate
+from psal.models.weights import read_weights
+
+MAX_LISTED = 3  # names in an error message
+
+
+class UpscalerFile(NamedTuple):
+    """Contents of a file of weights.
+
+    Attributes:
+        tensors: by the names of :class:`psal.models.CSNLN`.
+        scale, width, depth: arguments of the network.
+        cross_scale, in_scale: the attention layers that it was trained with.
+        residual: whether it adds to the picture enlarged bicubically.
+    """
+
+    tensors: dict[str, Tensor]
+    scale: int
+    width: int
+    depth: int
+    cross_scale: str
+    in_scale: str
+    residual: bool
+
+    def build(self, cross_scale: str | None = None, in_scale: str | None = None, seed: int | None = None) -> CSNLN:
+        """Build the network in eval mode, with the layers that it was trained with, or others."""
+        network = CSNLN(
+            self.scale, width=self.width, depth=self.depth, cross_scale=cross_scale or self.cross_scale,
+            in_scale=in_scale or self.in_scale, residual=self.residual, seed=seed,
+        )  # fmt: skip
+        network.load_state_dict(self.tensors)
+        return network.eval()
+
+
+def load_upscaler(
+    weights: Path, *, cross_scale: str | None = None, in_scale: str | None = None, seed: int | None = None
+) -> CSNLN:
+    """Load a network of any scale, width and depth.
+
+    Args:
+        weights: a file that ``psal train upscale`` wrote, or a state dict of the network's authors, in a file of
+            ``torch.save`` or safetensors.
+        cross_scale, in_scale: attention layers; see :class:`psal.models.CSNLN`. None takes those that the network was
+            trained with; the published ones were trained with exact attention.
+        seed: of the network's searches; None draws one from torch's generator in each call.
+
+    Returns:
+        The network in eval mode.
+
+    Raises:
+        UsageError: if the file does not hold the weights of such a network, or a layer is unknown.
+    """
+    if cross_scale is not None:
+        check_cross_scale(cross_scale)
+    if in_scale is not None:
+        check_in_scale(in_scale)
+    return read_upscaler(weights).build(cross_scale, in_scale, seed)
+
+
+def read_upscaler(weights: Path) -> UpscalerFile:
+    """Read and check a file of weights; see :func:`load_upscaler`.
+
+    Raises:
+        UsageError: if the file does not hold the weights of such a network.
+    """
+    tensors, settings = _read(weights)
+    if not is_published(tensors) and settings.get("task") != "upscale":
+        raise UsageError(f"{weights} was not written by psal train upscale, and has no published names either")
+    try:
+        if is_published(tensors):
+            tensors = translate(tensors)
+        layers = settings.get("cross_scale", "exact"), settings.get("in_scale", "exact")
+        file = UpscalerFile(tensors, *architecture_of(tensors), *layers, settings.get("residual") == "True")
+        with torch.device("meta"):
+            expected = CSNLN(file.scale, width=file.width, depth=file.depth, cross_scale=layers[0], in_scale=layers[1])
+        check_names(tensors, expected.state_dict())
+    except ValueError as error:
+        raise UsageError(f"{weights} does not hold the weights of an upscaler: {error}") from None
+    return file
+
+
+def architecture_of(tensors: Mapping[str, Tensor]) -> tuple[int, int, int]:
+    """Return scale, width and depth of the network that has these weights.
+
+    Raises:
+        UsageError: if there is none.
+    """
+    decisive = ("head.1.0.weight", "cell.reduce.0.weight", "tail.weight")
+    if lacking := [name for name in decisive if name not in tensors]:
+        raise UsageError(f"it lacks {', '.join(lacking)}")
+    head, reduce, tail = (tensors[name] for name in decisive)
+    scales = {size: scale for scale, (size, _) in KERNELS.items()}
+    if not head.ndim == reduce.ndim == tail.ndim == 4 or reduce.shape[2] not in scales:
+        shapes = ", ".join(f"{name} {tuple(tensors[name].shape)}" for name in decisive)
+        raise UsageError(f"the shapes do not fit: {shapes}")
+    return scales[reduce.shape[2]], head.shape[0], tail.shape[1] // max(head.shape[0], 1)
+
+
+def check_names(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    """Check that weights have the names and shapes that a network expects.
+
+    Raises:
+        UsageError: if not; the message says what is missing, left over and of another shape.
+    """
+    parts = []
+    if missing := [name for name in expected if name not in found]:
+        parts.append(f"it lacks {_listed(missing)}")
+    if extra := [name for name in found if name not in expected]:
+        parts.append(f"{_listed(extra)} left over")
+    differing = [name for name in expected if name in found and found[name].shape != expected[name].shape]
+    if differing:
+        shapes = (f"{name} {tuple(found[name].shape)}, not {tuple(expected[name].shape)}" for name in differing)
+        parts.append(f"of another shape: {_listed(list(shapes))}")
+    if parts:
+        raise UsageError("; ".join(parts))
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - MAX_LISTED
+    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """Return the tensors of a file by name, and its metadata, which a file of ``torch.save`` does not have."""
+    if path.suffix == ".safetensors":
+        return read_weights(path)
+    try:
+        content = io.BytesIO(path.read_bytes())
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read as weights: {error}") from None
+    try:
+        state = torch.load(content, map_location="cpu", weights_only=True)
+    except MemoryError:
+        raise
+    except Exception:  # unpickling arbitrary bytes raises errors of any kind
+        raise UsageError(f"{path} cannot be read as weights: it is neither safetensors nor a state dict") from None
+    if not isinstance(state, Mapping) or not all(
+        isinstance(n, str) and isinstance(x, Tensor) for n, x in state.items()
+    ):
+        raise UsageError(f"{path} cannot be read as weights: it does not hold a state dict")
+    return dict(state), {}
