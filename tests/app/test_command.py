@@ -98,3 +98,9 @@ def test_open_shows_the_page_in_the_browser(tmp_path: Path) -> None:
         address = process.stdout.readline().split()[3]
         assert noted.read_text().strip() == address
         process.terminate()
+
+
+def test_the_server_itself_does_not_load_torch() -> None:
+    """Only the workers need it; the page is there a second sooner."""
+    script = "import sys, psal.app.application, psal.app.server; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], timeout=120, check=False).returncode == 0

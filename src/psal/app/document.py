@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from psal.app.canvas import Canvas, Layer
+from psal.app.canvas import LAYERS, Canvas, Layer
 from psal.app.limits import MAX_STEP_BYTES, MAX_STEPS
 from psal.app.raster import Box, Mask, marked_box, slices
 from psal.app.steps import Bits, Fill, Group, Mark, Step, Whole, fill_of
@@ -39,6 +39,7 @@ class Document:
         self.position = self.version = self.mask_version = self.dropped = 0
         self.saved: Step | None = None
         self.guide: tuple[str, Path] | None = None  # name and array of a rough fill to follow
+        self._seen: tuple[int, dict[str, bool]] = (0, dict.fromkeys(LAYERS, False))
         self.changed: Box | None = None  # pixels that differ from those of the version before
 
     def new_path(self) -> Path:
@@ -169,10 +170,16 @@ class Document:
                 "version": self.version, "mask_version": self.mask_version, "changed": self.changed,
                 "steps": [step.label for step in self.steps], "position": self.position,
                 "dropped": ROOM if self.dropped else None, "saved": self.saved is self.last,
-                "hole": bool(self.canvas.mask("hole").any()), "source": bool(self.canvas.mask("source").any()),
+                **self._marked(),
                 "guide": self.guide[0] if self.guide else None,
                 "variants": {"seeds": fill.seeds, "chosen": fill.chosen} if fill else None,
             }  # fmt: skip
+
+    def _marked(self) -> dict[str, bool]:
+        """Whether anything is marked on each layer; looked up once for every change."""
+        if self._seen[0] != self.mask_version:
+            self._seen = self.mask_version, {layer: bool(self.canvas.mask(layer).any()) for layer in LAYERS}
+        return self._seen[1]
 
     def _run(self, step: Step, forwards: bool) -> None:
         self.canvas = step.apply(self.canvas) if forwards else step.revert(self.canvas)

@@ -9,7 +9,7 @@ from psal.app.access import Access
 from psal.app.limits import MAX_FILE_BYTES, MEGA, Timeouts
 from psal.app.refusals import RefusedError, refusal
 
-MAX_BODY_BYTES = 4 * MAX_FILE_BYTES + MEGA  # a form with four files
+MAX_FORM_BYTES = 4 * MAX_FILE_BYTES + MEGA  # four files of the API, and what is around them
 TOO_LARGE = f"a file may have at most {MAX_FILE_BYTES / MEGA:.0f} MB: make it smaller"
 HEADERS = {
     # The browser itself refuses to fetch anything from elsewhere, and scripts other than the files of the page.
@@ -41,28 +41,32 @@ class Middleware:
             return await self._app(scope, receive, send)
         if scope["type"] != "http":
             return await send({"type": "websocket.close", "code": 1008})  # nothing here speaks through web sockets
-        started = False
+        started = finished = False
 
         async def send_more(message: Message) -> None:
-            nonlocal started
+            nonlocal started, finished
             if message["type"] == "http.response.start":
                 started = True
                 message["headers"] = _with_headers(message.get("headers", []))
+            finished = message["type"] == "http.response.body" and not message.get("more_body", False)
             await send(message)
 
         try:
             answer = self._access.check(scope)
-            _check_length(scope)
-            await (answer or self._app)(scope, self._limited(receive), send_more)
+            most = MAX_FORM_BYTES if scope["path"].startswith("/api/") else MAX_FILE_BYTES
+            _check_length(scope, most)
+            await (answer or self._app)(scope, self._limited(receive, most), send_more)
         except Exception as error:
+            if finished:  # Starlette raises again what it has answered
+                return None
             if started:  # too late for an answer
                 raise
             await refusal(error, scope["method"], scope["path"])(scope, receive, send_more)
         return None
 
-    def _limited(self, receive: Receive) -> Receive:
+    def _limited(self, receive: Receive, most: int) -> Receive:
         """The body as it comes, as long as it is neither too long nor too slow; a header's length may be a lie."""
-        left, complete = MAX_BODY_BYTES, False
+        left, complete = most, False
         end = time.monotonic() + self._timeouts.body
 
         async def receive_some() -> Message:
@@ -83,9 +87,9 @@ class Middleware:
         return receive_some
 
 
-def _check_length(scope: Scope) -> None:
+def _check_length(scope: Scope, most: int) -> None:
     for name, value in scope["headers"]:
-        if name == b"content-length" and (not value.isdigit() or len(value) > 12 or int(value) > MAX_BODY_BYTES):
+        if name == b"content-length" and (not value.isdigit() or len(value) > 12 or int(value) > most):
             raise RefusedError(413, TOO_LARGE)
 
 

@@ -5,6 +5,8 @@ import shutil
 import time
 from typing import Any
 
+from starlette.concurrency import run_in_threadpool
+
 from psal.app.document import Document
 from psal.app.lanes import Job
 
@@ -24,9 +26,10 @@ class OpenDocument:
         self.message: dict[str, str] | None = None
         self._listeners: set[asyncio.Event] = set()
 
-    def state(self) -> dict[str, Any]:
+    async def state(self) -> dict[str, Any]:
         """What the page shows: the photograph, the running job, the last message."""
-        return self.document.state() | {"job": job_state(self.job), "message": self.message}
+        document = await run_in_threadpool(self.document.state)  # which may wait for a change that is under way
+        return document | {"job": job_state(self.job), "message": self.message}
 
     def listen(self) -> asyncio.Event:
         """An event that is set at every change."""

@@ -114,5 +114,5 @@ def polygon(points: NDArray[np.float64], box: Box) -> Mask:
 
 def grown(mask: Mask, pixels: int) -> Mask:
     """The mask and all pixels within a distance of it."""
-    distance = ndimage.distance_transform_edt(~mask)
-    return np.asarray(distance <= pixels, bool)
+    near: Mask = ndimage.distance_transform_edt(~mask) <= pixels
+    return near

@@ -68,7 +68,7 @@ class PhotoRoutes:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        return self._service.greet(session, JSONResponse(opened.state()))
+        return self._service.greet(session, JSONResponse(await opened.state()))
 
     async def open_sample(self, request: Request) -> Response:
         """Open the sample photograph of an edit, with its mask marked if it has one."""
@@ -87,7 +87,7 @@ class PhotoRoutes:
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        return self._service.greet(session, JSONResponse(opened.state()))
+        return self._service.greet(session, JSONResponse(await opened.state()))
 
     async def _write_sample(self, session: Session, edit: Edit, role: str, path: Path) -> None:
         made = path.with_name("sample.png")
@@ -111,7 +111,7 @@ class PhotoRoutes:
         return opened
 
     async def state(self, request: Request) -> Response:
-        return JSONResponse(self._find(request)[1].state())
+        return JSONResponse(await self._find(request)[1].state())
 
     async def close(self, request: Request) -> Response:
         session, opened = self._find(request)
@@ -129,7 +129,7 @@ class PhotoRoutes:
                 with session.held():
                     while not self._service.closing.is_set():
                         changed.clear()
-                        yield f"data: {json.dumps(opened.state())}\n\n"
+                        yield f"data: {json.dumps(await opened.state())}\n\n"
                         while not await _is_set_within(self._service.timeouts.ping, changed):
                             yield ": still here\n\n"
             finally:
@@ -165,7 +165,7 @@ class PhotoRoutes:
         opened.message = None
         if values.get("fill") is True and values.get("layer", "hole") == "hole" and step is not None:
             await self._jobs.start_fill(session, opened, values, step)
-        return self._answer(opened)
+        return await self._answer(opened)
 
     async def mask_file(self, request: Request) -> Response:
         """Mark what the mask file in the body marks."""
@@ -178,7 +178,7 @@ class PhotoRoutes:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
         opened.message = None if step else {"kind": "info", "text": f"{name} marks nothing new"}
-        return self._answer(opened)
+        return await self._answer(opened)
 
     async def _mark_file(
         self, session: Session, opened: OpenDocument, layer: Layer, path: Path, name: str
@@ -210,13 +210,13 @@ class PhotoRoutes:
             document.set_guide(name, out)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        return self._answer(opened)
+        return await self._answer(opened)
 
     async def fill(self, request: Request) -> Response:
         """Fill everything that is marked."""
         session, opened = self._find(request)
         await self._jobs.start_fill(session, opened, await read_json(request), None)
-        return self._answer(opened)
+        return await self._answer(opened)
 
     async def variant(self, request: Request) -> Response:
         """Show another variant of the last fill, or compute one if no ``index`` is given."""
@@ -228,7 +228,7 @@ class PhotoRoutes:
             await run_in_threadpool(opened.document.choose, index)
         else:
             await self._jobs.start_variant(session, opened)
-        return self._answer(opened)
+        return await self._answer(opened)
 
     async def edit(self, request: Request) -> Response:
         """Run an edit of the whole picture; the body is the reference, if the edit takes one."""
@@ -237,13 +237,13 @@ class PhotoRoutes:
         if edit is None or edit.name == "inpaint":
             raise RefusedError(404, "there is no such edit")
         await self._jobs.start_edit(session, opened, edit, request)
-        return self._answer(opened)
+        return await self._answer(opened)
 
     async def stop(self, request: Request) -> Response:
         _, opened = self._find(request)
         if opened.job is not None:
             opened.job.stop()
-        return self._answer(opened)
+        return await self._answer(opened)
 
     async def go_to(self, request: Request) -> Response:
         """Undo or redo to a position in the list of steps."""
@@ -252,7 +252,7 @@ class PhotoRoutes:
         self._jobs.check_free(opened)
         await run_in_threadpool(opened.document.go_to, position)
         opened.message = None
-        return self._answer(opened)
+        return await self._answer(opened)
 
     async def download(self, request: Request) -> Response:
         """The result in the original's format and size, or in the ``format`` given."""
@@ -275,9 +275,9 @@ class PhotoRoutes:
         session = self._service.session(request)
         return session, session.documents.get(request.path_params["id"])
 
-    def _answer(self, opened: OpenDocument) -> Response:
+    async def _answer(self, opened: OpenDocument) -> Response:
         opened.notify()
-        return JSONResponse(opened.state())
+        return JSONResponse(await opened.state())
 
 
 async def _is_set_within(seconds: float, event: asyncio.Event) -> bool:
