@@ -71,7 +71,7 @@ def test_a_start_removes_what_a_killed_server_left_and_nothing_else(tmp_path: Pa
         with running(tmp_path) as second:
             assert len(list(tmp_path.glob("psal-app-*"))) == 3
             # The page of the killed server: its photograph is gone, and it is told so.
-            client.http.base_url = second.address  # type: ignore[assignment]
+            client.http.base_url = second.address
             assert client.get().json() == {"error": "this page has expired: load it again"}
             assert client.get("/events").status_code == 403
         assert first.process.poll() is None

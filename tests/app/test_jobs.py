@@ -1,8 +1,10 @@
 """Turns in the queue, workers that are stopped or killed."""
 
 import asyncio
+import contextlib
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from app.client import Client, png, wait_until
 from app.conftest import Server
 from psal.app.lanes import BusyError, Job, Lane
 from psal.app.limits import MAX_JOBS_PER_SESSION
+from psal.app.open_document import job_state
 from psal.app.workers import StoppedError
 
 
@@ -65,6 +68,18 @@ def test_places_limits_and_stops_of_those_who_wait() -> None:
     asyncio.run(run())
 
 
+def test_the_time_left_is_told_only_once_there_is_enough_to_tell_it_by() -> None:
+    job = Job("Removing")
+    job.place = 3
+    assert job_state(job) == {"label": "Removing", "place": 3, "share": None, "left": None}
+    for passed, share, known in ((10.0, 0.0, False), (10.0, 0.1, False), (0.2, 0.5, False), (10.0, 0.5, True)):
+        job.begun, job.share = time.monotonic() - passed, share
+        state = job_state(job)
+        assert state is not None
+        assert state["left"] == (pytest.approx(10, rel=0.1) if known else None)
+    assert job_state(None) is None
+
+
 def start_long_job(client: Client, photo: NDArray[Any]) -> None:
     """An edit that takes far longer than a test should."""
     client.open(png(np.tile(photo, (12, 12, 1))))
@@ -104,7 +119,8 @@ def test_a_worker_that_dies_in_its_work_is_told_of(client: Client, server: Serve
     def broken_off() -> bool:
         """Kill the workers again and again: one that has not begun is replaced."""
         for pid in server.workers():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         return client.get().json()["job"] is None
 
     wait_until(broken_off)

@@ -28,7 +28,8 @@ class OpenDocument:
 
     async def state(self) -> dict[str, Any]:
         """What the page shows: the photograph, the running job, the last message."""
-        document = await run_in_threadpool(self.document.state)  # which may wait for a change that is under way
+        # In a thread, for it may wait until a change that is under way is done.
+        document: dict[str, Any] = await run_in_threadpool(self.document.state)
         return document | {"job": job_state(self.job), "message": self.message}
 
     def listen(self) -> asyncio.Event:

@@ -109,7 +109,8 @@ def polygon(points: NDArray[np.float64], box: Box) -> Mask:
         y = np.arange(first, last) + 0.5
         x = x0 + (y - y0) * ((x1 - x0) / (y1 - y0))
         np.add.at(flips, (np.arange(first, last) - box[0], np.clip(np.ceil(x - 0.5) - box[1], 0, width).astype(int)), 1)
-    return np.cumsum(flips, 1, dtype=np.uint8)[:, :-1] % 2 == 1
+    inside: Mask = np.cumsum(flips, 1, dtype=np.uint8)[:, :-1] % 2 == 1
+    return inside
 
 
 def grown(mask: Mask, pixels: int) -> Mask:

@@ -12,14 +12,15 @@ from pathlib import Path
 
 PREFIX, LOCK = "psal-app-", "lock"
 DISK_FULL = "there is no room left on the server's disk: make some, or use a smaller picture"
+SHORT_WRITE = re.compile(r"\d+ requested and \d+ written")
 FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def is_disk_full(error: BaseException) -> bool:
     """Whether there was no room for a file; NumPy tells of it without a number."""
-    if not isinstance(error, OSError):
-        return False
-    return error.errno in FULL_ERRORS or bool(re.fullmatch(r"\d+ requested and \d+ written", str(error)))
+    if isinstance(error, OSError) and (error.errno in FULL_ERRORS or SHORT_WRITE.fullmatch(str(error))):
+        return True
+    return error.__cause__ is not None and is_disk_full(error.__cause__)
 
 
 @contextlib.contextmanager
