@@ -43,7 +43,7 @@ export function setUpFolder({ ask, askJson, choose }) {
           done++;
         } catch (error) {
           if (error.name === "AbortError" || [0, 403, 507].includes(error.status)) throw error;
-          find("folder-failures").append(Object.assign(document.createElement("li"), { textContent: error.message }));
+          find("folder-failures").append(Object.assign(document.createElement("li"), { textContent: `${photo.name}: ${error.message}` }));
         }
       }
       find("folder-bar").value = 1;
@@ -54,6 +54,7 @@ export function setUpFolder({ ask, askJson, choose }) {
       stopping = null;
       working(false);
       find("folder-zip").hidden = !done;
+      find("folder-run").classList.toggle("primary", !done);
       find("folder-zip").href = `/folders/${id}/zip`;
     }
   }
