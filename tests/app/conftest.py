@@ -117,7 +117,8 @@ def open_page(browser: Browser, server: Server) -> Iterator[OpenPage]:
 
     def note(message: ConsoleMessage) -> None:
         # What the server refuses, the browser notes too; tests of refusals look at the refusal itself.
-        if message.type == "error" and "the server responded with a status of 4" not in message.text:
+        refused = "the server responded with a status of 4", "ERR_INTERNET_DISCONNECTED"
+        if message.type == "error" and not any(words in message.text for words in refused):
             errors.append(message.text)
 
     def open_one(path: str = "", **options: Any) -> AppPage:

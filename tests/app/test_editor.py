@@ -137,7 +137,7 @@ def test_24_megapixels_are_painted_pixel_by_pixel(page: AppPage, large: bytes, t
     page("summary").click()
     mask = pixels_of(page.saved(tmp_path, "#mask-save")) > 127
     expected = np.zeros_like(mask)
-    expected[2501:2504, 4001:4006] = expected[2502, 4000:4007] = True
+    expected[2501:2504, 4000:4007] = True
     np.testing.assert_array_equal(mask, expected)
     page.page.keyboard.press("0")
     expect(page("#zoom-value")).not_to_have_text("800 %")
@@ -215,7 +215,7 @@ def test_after_a_restart_the_page_says_so(page: AppPage, photo_file: Path) -> No
 def test_the_page_is_small(open_page: OpenPage, server: Server) -> None:
     page = open_page("none")
     answers: list[Any] = []
-    page.page.on("response", answers.append)
+    page.page.on("response", lambda answer: answers.append(answer))
     page.open()
     page.page.wait_for_load_state("networkidle")
     assert len(answers) <= 15

@@ -166,7 +166,9 @@ def test_a_folder_of_photographs_comes_back_as_a_zip(page: AppPage, photo: NDArr
     )
     page("#folder-run").click()
     expect(page("#folder-status")).to_have_text("2 of 3 done.")
-    expect(page("#folder-failures li")).to_contain_text(["small.png: mask.png is 160 × 128 pixels and the picture 160 × 60"])
+    expect(page("#folder-failures li")).to_contain_text(
+        ["small.png: mask.png is 160 × 128 pixels and the picture 160 × 60"]
+    )
     page.screenshot("folder")
     with zipfile.ZipFile(page.saved(tmp_path, "#folder-zip")) as packed:
         packed.extractall(tmp_path / "out")

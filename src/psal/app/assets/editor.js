@@ -76,8 +76,9 @@ class Editor {
     if (!id) return;
     try {
       this.start(await askJson(`/photos/${id}`, { method: "GET" }));
-    } catch {
+    } catch (error) {
       sessionStorage.removeItem("photo");
+      if (error.status !== 403) throw error;
     }
   }
 

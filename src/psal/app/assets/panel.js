@@ -149,12 +149,12 @@ export class Panel {
   }
 
   expired() {
-    sessionStorage.removeItem("photo");
     this.lost(false);
     if (document.querySelector(".message.expired")) return;
     const button = document.createElement("button");
     button.textContent = "Load again";
     button.onclick = () => {
+      sessionStorage.removeItem("photo");
       this.editor.state = null; // nothing to warn of: it is gone
       location.reload();
     };
