@@ -20,7 +20,7 @@ def test_every_edit_answers_as_python_does(client: Client, photo: NDArray[Any]) 
     hole[30:50, 40:70] = 255
     reference = np.ascontiguousarray(photo[::-1])
     gray = photo.mean(2).round().astype(np.uint8)
-    expected = {
+    expected: dict[str, tuple[dict[str, Any], dict[str, Any], Any]] = {
         "inpaint": ({"photo": photo, "mask": hole}, {"seed": 4}, psal.inpaint(photo, hole, seed=4)),
         "outpaint": ({"photo": photo}, {"left": 20, "bottom": 7}, psal.outpaint(photo, left=20, bottom=7, seed=0)),
         "colorize": ({"photo": gray, "reference": photo}, {}, psal.colorize(gray, photo, seed=0)),
@@ -84,7 +84,7 @@ def test_a_mask_without_white_is_refused(client: Client, photo: NDArray[Any]) ->
 
 
 def test_the_description_holds_for_whatever_schemathesis_sends(server: Server) -> None:
-    schema = schemathesis.openapi.from_url(f"{server.address}api/openapi.json")
+    schema: Any = schemathesis.openapi.from_url(f"{server.address}api/openapi.json")
 
     for operation in schema.get_all_operations():
         settings(max_examples=12, deadline=None, database=None, suppress_health_check=list(HealthCheck))(
