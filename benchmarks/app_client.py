@@ -95,7 +95,7 @@ def weight(browser: Browser, url: str) -> Weight:
     """Requests and bytes of the page."""
     page = browser.new_page()
     answers: list[Any] = []
-    page.on("response", answers.append)
+    page.on("response", lambda answer: answers.append(answer))
     page.goto(url)
     page.wait_for_load_state("networkidle")
     found = Weight(len(answers), sum(len(answer.body()) for answer in answers))
