@@ -1,3 +1,4 @@
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -6,6 +7,9 @@ import hypothesis
 import pytest
 import torch
 from support.commands import Run
+
+# Triton's kernels run in its interpreter. It has to know before it is imported, which `import psal` does.
+os.environ.setdefault("TRITON_INTERPRET", "1")
 
 # Every run uses the same examples, but for `make fuzz`, which draws new ones.
 hypothesis.settings.register_profile("fuzz", deadline=None, max_examples=12_500, database=None)

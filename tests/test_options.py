@@ -40,12 +40,12 @@ SEARCH: Sequence[tuple[dict[str, Any], type[Exception], str]] = [
     ({"init": IMAGE.numpy()}, TypeError, r"init must be one of 'random', 'tree' or Matches, got ndarray"),
     ({"seed": 1.0}, TypeError, r"seed must be an int or None, got 1\.0"),
     ({"seed": 2**63}, ValueError, r"seed must fit into 64 bits, got 9223372036854775808"),
-    ({"backend": "cuda"}, ValueError, r"backend must be one of 'native', 'reference', got 'cuda'"),
+    ({"backend": "cuda"}, ValueError, r"backend must be one of 'native', 'triton', 'reference', got 'cuda'"),
 ]
 
 
 BACKEND: Sequence[tuple[dict[str, Any], type[Exception], str]] = [
-    ({"init": "tree", "backend": "reference"}, ValueError, r"init='tree' needs the native backend"),
+    ({"init": "tree", "similarity": max}, ValueError, r"init='tree' needs similarity"),
     (
         {"backend": "native", "similarity": lambda q, k: (q * k).sum(-1)},
         ValueError,

@@ -20,7 +20,7 @@ from torch import Tensor
 
 import psal
 from psal.data.samples import stereo_views
-from psal.editing.shift_map import color_shifts
+from psal.editing.shift_colors import color_shifts
 
 IMAGES = Path(__file__).parents[1] / "images"
 SIZE = 320, 216  # width, height of the views

@@ -1,7 +1,8 @@
 """mkdocs hook: tables and figures of results/ in the pages.
 
-A line ``<!-- table: NAME -->`` becomes the tables of ``results/NAME.json``, followed by their origin. A line
-``<!-- figure: NAME | alternative text -->`` becomes the picture ``results/NAME.png``. Unknown names abort the build.
+A line ``<!-- table: NAME -->`` becomes the tables of ``results/NAME.json``, followed by their origin; those of
+:data:`MODELED` are computed. A line ``<!-- figure: NAME | alternative text -->`` becomes the picture
+``results/NAME.png``. Unknown names abort the build.
 """
 
 import posixpath
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mkdocs.exceptions import PluginError
 
+from psal.experiments import gpu_bounds
 from psal.experiments.tables import tables_of
 from psal.measure.record import Record
 from psal.measure.table import Table, origins, timing_tables
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 MARKER = re.compile(
     r"^(?P<indent>[ \t]*)<!-- (?P<kind>table|figure): (?P<name>\w+)(?: \| (?P<text>.+))? -->[ \t]*$", re.M
 )
+
+MODELED = {"gpu_bounds": gpu_bounds.tables}  # tables that are computed, not measured
 
 
 def on_files(files: "Files", config: "MkDocsConfig", **_: Any) -> "Files":
@@ -64,6 +68,8 @@ def replace_markers(markdown: str, results: Path, page: str) -> str:
 
 def table(name: str, results: Path, page: str) -> str:
     """Tables of a results file and their origin, as Markdown."""
+    if name in MODELED:
+        return "\n\n".join([*map(render, MODELED[name]()), "Modeled, in milliseconds; not measured."])
     is_timing = name.endswith("_times")
     path = results / f"{name.removesuffix('_times')}.json"
     if not path.exists():

@@ -77,7 +77,10 @@ def check_mask(name: str, mask: Tensor | None, x: Tensor) -> None:
 
 
 def check_enough_keys(neighbors: int, key: Tensor, key_mask: Tensor | None) -> Tensor | None:
-    """Check that there are k valid keys, and return the mask: compiled code checks it when it runs, through an op."""
+    """Check that there are k valid keys, and return the mask: compiled code checks it when it runs, through an op.
+
+    On a CUDA device it is not checked, as the program would have to wait for it: missing matches are −1 then.
+    """
     keys = math.prod(key.shape[2:])
     if neighbors > keys:
         raise ValueError(f"neighbors must not exceed the {keys} keys, got {neighbors}")
@@ -102,7 +105,8 @@ def _check_key_mask(key_mask: Tensor, neighbors: int) -> None:
 @torch.library.custom_op("psal::checked_key_mask", mutates_args=())
 def checked_key_mask(key_mask: Tensor, neighbors: int) -> Tensor:
     """Copy a key mask, and raise if it leaves fewer than k keys."""
-    _check_key_mask(key_mask, neighbors)
+    if not key_mask.is_cuda:
+        _check_key_mask(key_mask, neighbors)
     return key_mask.clone()
 
 
@@ -112,8 +116,11 @@ def _(key_mask: Tensor, neighbors: int) -> Tensor:
 
 
 def has_values(x: Tensor) -> bool:
-    """Whether a tensor's contents can be read now: not while compiling, not of meta and fake tensors."""
-    return not (x.is_meta or isinstance(x, FakeTensor) or torch.compiler.is_compiling())
+    """Whether a tensor's contents can be read now: not while compiling, not of meta and fake tensors.
+
+    Those of a CUDA device could be, but the program would have to wait for it.
+    """
+    return not (x.is_meta or x.is_cuda or isinstance(x, FakeTensor) or torch.compiler.is_compiling())
 
 
 def check_fits(name: str, x: Tensor, sides: Sequence[int]) -> None:

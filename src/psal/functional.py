@@ -9,6 +9,7 @@ from torch import Tensor
 
 from psal import checks, ops
 from psal.matches import Matches, best_first
+from psal.ops.backends import HALF_TYPES, choose_backend, takes_half_types
 from psal.ops.exact import exact_candidates
 from psal.options import SearchKeywords, SearchOptions, Similarity
 
@@ -39,12 +40,13 @@ def patch_match(
         similarity: "l2" (negative squared distance), "dot", "cosine", or a callable
             ``(query_patches, key_patches) -> scores`` on ``(..., d)`` tensors, which runs on the reference backend.
         init: "tree", "random" (as in the paper), or earlier :class:`Matches` of a query of this size as a warm start.
-            None takes "tree" on the native backend and "random" on the reference.
+            None takes "tree" on the native and the Triton backend, and "random" on the reference.
         key_mask: bool ``(B, 1, *Sk)``, True where a key may be matched.
         query_mask: bool ``(B, 1, *Sq)``, True where a query takes part.
         padding_mode: values of a map beyond its border: "replicate", "reflect" or "zeros".
         seed: seed of the random numbers; None draws one from torch's generator.
-        backend: "native" (CPU), "reference" (any device), or None for the fastest that can run the search.
+        backend: "native" (CPU), "triton" (CUDA, ROCm), "reference" (any device), or None for the fastest that can run
+            the search; :func:`psal.backends` lists them.
 
     Returns:
         :class:`Matches`; the score has the type of query and key.
@@ -247,6 +249,8 @@ def _search(
         checks.check_matches("init", options.init, query.shape)
         checks.check_device("init.index", options.init[0], query.device)
     working = _working_type(query, key)
+    if query.dtype == key.dtype and _takes(query, options.backend, options.similarity, options.neighbors):
+        working = query.dtype
     return ops.search(query.to(working), key.to(working), key_mask, query_mask, options)
 
 
@@ -261,14 +265,17 @@ def _average(
     temperature = checks.check_temperature(temperature)
     working = _working_type(matches.score, value)
     matches = Matches(matches.index, matches.score.to(working))
+    value_type = value.dtype
+    if not _takes(value, backend):
+        value = value.to(working)
     if patch_size is None:
-        out = ops.attend(matches, value.to(working), temperature, backend)
+        out = ops.attend(matches, value, temperature, backend)
     else:
         sides = checks.patch_sides(patch_size, value.ndim - 2)
         checks.check_fits("matches.index", matches.index, sides)
         checks.check_fits("value", value, sides)
-        out = ops.aggregate(matches, value.to(working), sides, temperature, backend)
-    return out.to(value.dtype)
+        out = ops.aggregate(matches, value, sides, temperature, backend)
+    return out.to(value_type)
 
 
 def _check_maps(
@@ -305,6 +312,11 @@ def _in_type_of(query: Tensor, key: Tensor, matches: Matches) -> Matches:
         limit = torch.finfo(dtype).max
         score = score.clamp(-limit, limit).where(score.isfinite(), score)
     return Matches(index, score.to(dtype))
+
+
+def _takes(x: Tensor, backend: str | None, similarity: Similarity = "l2", neighbors: int | None = None) -> bool:
+    """Whether the backend of a call reads a map of this half type as it is."""
+    return x.dtype in HALF_TYPES and takes_half_types(choose_backend(x, similarity, backend, neighbors))
 
 
 def _working_type(*maps: Tensor) -> torch.dtype:

@@ -15,7 +15,7 @@ Similarity = str | Callable[[Tensor, Tensor], Tensor]
 SIMILARITIES = ("l2", "dot", "cosine")
 PADDING_MODES = ("replicate", "reflect", "zeros")
 INITS = ("random", "tree")
-BACKENDS = ("native", "reference")
+BACKENDS = ("native", "triton", "reference")  # in the order in which they are preferred
 
 # Defaults of `iterations`. "matches" stands for a warm start from earlier Matches.
 DEFAULT_ITERATIONS = {"random": 5, "tree": 1, "matches": 1}
@@ -49,7 +49,7 @@ class SearchOptions:
         init: "tree", "random", or earlier :class:`Matches` as a warm start; None takes the backend's default.
         padding_mode: values of a map beyond its border: "replicate", "reflect" or "zeros".
         seed: seed of the random numbers; None draws one from torch's generator in each call.
-        backend: "native", "reference", or None for the fastest that can run the search.
+        backend: "native", "triton", "reference", or None for the fastest that can run the search.
 
     Raises:
         ValueError, TypeError: if an option is not as described.

@@ -11,7 +11,7 @@ import pytest
 from PIL import Image
 from support.frames import write_davis
 
-from benchmarks import editing, hard_cases, layer
+from benchmarks import editing, hard_cases, layer, seeding
 from psal.measure.record import Record
 
 FOREIGN = {"faiss": "faiss", "inpaint_speed": "patchmatch", "inpaint_quality": "patchmatch"}  # package by group
@@ -41,7 +41,7 @@ def groups_that_can_run(module: ModuleType) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", [layer, editing, hard_cases])
+@pytest.mark.parametrize("module", [layer, editing, hard_cases, seeding])
 def test_a_quick_run_measures_every_group(
     module: ModuleType,
     data: Path,

@@ -117,6 +117,7 @@ def test_a_picture_without_a_hole_is_copied_or_said_to_be_of_a_new_format(tmp_pa
     for name, words in (("out.jpeg", "copied"), ("out.png", "converted only")):
         done = run_here("inpaint", original, hole, "-o", tmp_path / name)
         assert done.stdout == f"wrote {tmp_path / name} (the mask has no white in it: {words})\n"
+        assert done.returncode == 3
     assert (tmp_path / "out.jpeg").read_bytes() == original.read_bytes()
     np.testing.assert_array_equal(load(tmp_path / "out.png"), load(original))
 

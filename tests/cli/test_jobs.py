@@ -1,7 +1,9 @@
+import errno
 import os
 from pathlib import Path
 
 import numpy as np
+import pytest
 from PIL import Image
 from support.commands import HEIGHT, WIDTH, Run, files_in, load, mask, photo, run, save
 
@@ -45,6 +47,8 @@ def test_a_folder_run_goes_on_after_bad_files_and_skips_what_is_done(tmp_path: P
     assert done.returncode == 1
     assert files_in(out) == good
     assert done.stdout.splitlines()[-1] == "3 done, 0 skipped (they exist), 9 failed"
+    assert f"passed over {photos / 'letter.txt'}: not the name of a picture" in done.stdout
+    assert f"passed over {masks / 'letter.png'}: no photo" not in done.stdout
     assert f"wrote {out / 'no_hole.png'} (the mask has no white in it: copied)" in done.stdout
     assert (out / "no_hole.png").read_bytes() == (photos / "no_hole.png").read_bytes()
     lines = done.stderr.splitlines()
@@ -97,6 +101,7 @@ def test_a_folder_run_replaces_no_extra_and_adds_those_that_are_missing(tmp_path
     done = run_here(*command, "--shifts", shifts, "--compare", "--seed", 9)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == [
+        f"passed over {photos / 'b.png'}: {out / 'b.png'} exists",
         f"wrote {out / 'a_compare.png'} ({out / 'a.jpg'} is kept as it was)",
         "1 done, 1 skipped (they exist), 0 failed",
     ]
@@ -105,9 +110,7 @@ def test_a_folder_run_replaces_no_extra_and_adds_those_that_are_missing(tmp_path
     np.testing.assert_array_equal(load(out / "a_compare.png")[:, -WIDTH:], load(out / "a.jpg"))
 
     (shifts / "b.png").unlink()
-    assert run_here(*command, "--shifts", shifts).stdout.startswith(
-        f"wrote {shifts / 'b.png'} ({out / 'b.png'} is kept"
-    )
+    assert f"wrote {shifts / 'b.png'} ({out / 'b.png'} is kept" in run_here(*command, "--shifts", shifts).stdout
     assert run_here(*command, "--shifts", shifts, "--compare", "--overwrite").returncode == 0
     assert load(shifts / "a.png").shape == load(out / "a.jpg").shape
     assert load(out / "b_compare.png").shape[0] == HEIGHT
@@ -153,6 +156,56 @@ def test_a_slash_at_its_end_makes_a_new_name_a_folder(pair: tuple[Path, Path], t
     assert f"{tmp_path / 'new' / 'photo.png'} is a file" in done.stderr
 
 
+def test_a_new_name_without_a_suffix_is_a_folder(pair: tuple[Path, Path], tmp_path: Path, run_here: Run) -> None:
+    done = run_here("inpaint", *pair, "-o", tmp_path / "new")
+    assert (done.returncode, done.stdout) == (0, f"wrote {tmp_path / 'new' / 'photo.png'}\n")
+    (tmp_path / "file").write_text("precious")
+    done = run_here("inpaint", *pair, "-o", tmp_path / "file")
+    assert (done.returncode, (tmp_path / "file").read_text()) == (2, "precious")
+    assert f"{tmp_path / 'file'} is a file" in done.stderr
+
+
+def test_every_file_that_is_passed_over_is_named_with_the_reason(tmp_path: Path, run_here: Run) -> None:
+    photos, masks, out = tmp_path / "photos", tmp_path / "masks", tmp_path / "out"
+    save(photos / "a.png", photo())
+    save(photos / "done.png", photo())
+    save(out / "done.png", photo())
+    for name in ("a.png", "done.png", "other.png"):
+        save(masks / name, mask())
+    (photos / "notes.txt").write_text("x")
+    (photos / ".hidden.png").write_text("x")
+    (photos / "sub").mkdir()
+    done = run_here("inpaint", photos, masks, "-o", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {line.removeprefix("passed over ") for line in done.stdout.splitlines()[:-2]} == {
+        f"{photos / 'notes.txt'}: not the name of a picture",
+        f"{photos / '.hidden.png'}: hidden",
+        f"{photos / 'sub'}: a folder",
+        f"{masks / 'other.png'}: no photo is named other",
+        f"{photos / 'done.png'}: {out / 'done.png'} exists",
+    }
+
+
+def test_a_full_disk_stops_a_folder_run_at_once(tmp_path: Path, run_here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a.png", "b.png", "c.png"):
+        save(tmp_path / "photos" / name, photo())
+    hole = save(tmp_path / "mask.png", mask())
+    synced: list[int] = []
+
+    def fail_at_the_second(descriptor: int) -> None:
+        synced.append(descriptor)
+        if len(synced) > 1:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", fail_at_the_second)
+    done = run_here("inpaint", tmp_path / "photos", hole, "-o", tmp_path / "out")
+    assert (done.returncode, len(synced), files_in(tmp_path / "out")) == (1, 2, {"a.png"})
+    assert done.stdout.splitlines()[-1] == "1 done, 0 skipped (they exist), 1 failed"
+    assert f"{tmp_path / 'out' / 'b.png'} cannot be written: No space left on device" in done.stderr
+    assert "(stopped, with 1 more to do)" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_wrong_usage_says_what_to_do_and_exits_with_2(pair: tuple[Path, Path], tmp_path: Path, run_here: Run) -> None:
     good, hole = pair
     before = good.read_bytes(), hole.read_bytes()
@@ -187,7 +240,8 @@ def test_two_pictures_are_never_written_to_one_file(tmp_path: Path, run_here: Ru
     save(tmp_path / "a.png", photo())
     done = run_here("upscale", tmp_path, "-o", tmp_path / "out")
     assert done.returncode == 2
-    assert f"{tmp_path / 'out' / 'a.png'} would be written 2 times" in done.stderr
+    both = f"{tmp_path / 'a.gif'} and {tmp_path / 'a.png'} would both be written to {tmp_path / 'out' / 'a.png'}"
+    assert both in done.stderr
 
 
 def test_a_folder_that_cannot_be_written_to_is_named(pair: tuple[Path, Path], tmp_path: Path) -> None:

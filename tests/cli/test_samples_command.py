@@ -8,9 +8,9 @@ def test_samples_are_written_with_commands_that_fit(tmp_path: Path, run_here: Ru
     done = run_here("samples", folder)
     assert (done.returncode, done.stderr) == (0, "")
     commands = [line.split()[:2] for line in done.stdout.splitlines() if line.startswith("  psal ")]
-    assert commands == [["psal", name] for name in ("inpaint", "colorize", "reconstruct", "upscale")]
+    assert commands == [["psal", name] for name in ("inpaint", "outpaint", "colorize", "reconstruct", "upscale")]
     assert all(f"'{folder / name}'" in done.stdout for name in files_in(folder))
-    assert len(files_in(folder)) == 7
+    assert len(files_in(folder)) == 8
     again = run_here("samples", folder)
     assert again.returncode == 2
     assert "exists: add --overwrite" in again.stderr

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from psal.cli.main import app
 
-QUICK = ("inpaint", "colorize", "reconstruct", "upscale", "samples")
+QUICK = ("inpaint", "outpaint", "colorize", "reconstruct", "upscale", "samples")
 PSAL = [command for command in printed_commands() if command.startswith("psal ")]
 OTHER = [command for command in printed_commands() if not command.startswith("psal ")]
 

@@ -14,7 +14,10 @@ from mkdocs.exceptions import PluginError
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 COLORIZATION = [f"colorization_{name}" for name in ("neighbors", "similarity", "cost", "swap")]
-TABLES = ["layer", "layer_times", "editing", "app", "memory", "reconstruction", "gmflow", *COLORIZATION]
+TABLES = [
+    *("layer", "layer_times", "editing", "app", "memory", "reconstruction", "gmflow", "gpu_offline", "seeding"),
+    *COLORIZATION,
+]
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +127,9 @@ def test_figures_are_linked_relative_to_the_page(hook: ModuleType) -> None:
 def test_unknown_names_abort_the_build(hook: ModuleType, marker: str, message: str) -> None:
     with pytest.raises(PluginError, match=message):
         hook.replace_markers(marker, RESULTS, "x.md")
+
+
+def test_modeled_tables_say_that_nothing_was_measured(hook: ModuleType) -> None:
+    markdown = hook.replace_markers("<!-- table: gpu_bounds -->", RESULTS, "gpu.md")
+    assert [row[0] for row in rows(markdown)[2:4]] == ["search, seeded", "search, paper's schedule"]
+    assert markdown.endswith("Modeled, in milliseconds; not measured.")

@@ -14,5 +14,6 @@ def test_an_entry_names_a_public_function_that_takes_its_arguments(edit: Edit) -
     parameters = inspect.signature(edit.function).parameters
     expected = {"image", "seed", "progress", *(option.name for option in edit.options)}
     expected |= {edit.partner} if edit.partner else set()
-    expected |= {"return_shifts"} if edit.returns_shifts else set()
+    expected |= {companion.name for companion in edit.companions}
+    expected |= {"return_shifts"} if edit.shifts else set()
     assert set(parameters) == expected

@@ -9,7 +9,7 @@ from psal.app.controller import Controller
 from psal.app.limits import MAX_FILE_BYTES, MAX_PIXELS, MAX_QUEUE, MEGA, megapixels
 from psal.app.parts import asset
 from psal.app.sessions import Sessions
-from psal.app.tab_edit import build_edit_tab
+from psal.app.tab_edit import DESCRIPTIONS, build_edit_tab
 from psal.app.tab_inpaint import build_inpaint_tab
 from psal.app.tab_inside import build_inside_tab
 from psal.app.workers import Workers
@@ -39,6 +39,8 @@ def build_page(sessions: Sessions, workers: Workers, folder: Path) -> gr.Blocks:
         )
         with gr.Tabs(elem_id="tabs"):
             for edit in EDITS.values():
+                if edit.partner != "mask" and edit.name not in DESCRIPTIONS:
+                    continue  # on the command line and in Python only
                 with gr.Tab(edit.name.capitalize(), id=edit.name, render_children=True):
                     if edit.partner == "mask":
                         build_inpaint_tab(controller)

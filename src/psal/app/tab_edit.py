@@ -66,7 +66,7 @@ def _results(controller: Controller, edit: Edit, fields: list[gr.HTML], scale: g
         visible=False,
     )  # fmt: skip
     outputs: list[Any] = [slider]
-    if edit.returns_shifts:
+    if edit.shifts == "picture":
         outputs.append(
             gr.Image(
                 label="Where each pixel was found: the hue is the direction (red right, yellow-green down, cyan left, "
@@ -79,7 +79,7 @@ def _results(controller: Controller, edit: Edit, fields: list[gr.HTML], scale: g
         )
     with gr.Row():
         outputs.append(download("Download the picture", f"{edit.name}-result"))
-        if edit.returns_shifts:
+        if edit.shifts == "picture":
             outputs.append(download("Download the shifts", f"{edit.name}-shifts-file"))
     last = gr.State(None)
     inputs: list[Any] = [*fields, *([] if scale is None else [scale]), parts.seed, last]
@@ -102,7 +102,7 @@ def _results(controller: Controller, edit: Edit, fields: list[gr.HTML], scale: g
         session.forget(before)
         shown: list[Any] = [gr.update(value=(made["before"], made["after"]), visible=True)]
         files = [offered(made["result"])]
-        if edit.returns_shifts:
+        if edit.shifts == "picture":
             shown.append(gr.update(value=made["shifts_shown"], visible=True))
             files.append(offered(made["shifts"]))
         size = f"{made['width']} × {made['height']} pixels"

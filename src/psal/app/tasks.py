@@ -131,10 +131,10 @@ def edit(
     original = Photo.open(photo, max_pixels)
     _check_result_size(original, options.get("scale", 1.0))
     pictures = [original.pixels] + ([Photo.open(partner, max_pixels).pixels] if partner else [])
-    if chosen.returns_shifts:
+    if chosen.shifts == "picture":
         options = options | {"return_shifts": True}
     made = chosen.function(*pictures, **options, progress=_most_of(progress))
-    if not chosen.returns_shifts:
+    if chosen.shifts != "picture":
         return _write_result(folder, name, edit, original.with_pixels(made), original)
     pixels, shifts = made
     shifts_file = Path(folder, f"{Path(name).stem}_shifts.png")

@@ -47,7 +47,7 @@ def memory(
     limit: Annotated[float, typer.Option(min=0, help="GB; cells that would take more are extrapolated")] = 16,
     patience: Annotated[float, typer.Option(min=0, help="seconds; slower cells are extrapolated")] = 180,
     threads: Threads = 2,
-    device: Device = "cpu",
+    device: Device = "auto",
     out: Out = Path("results"),
     overwrite: Overwrite = False,
 ) -> None:
@@ -59,6 +59,22 @@ def memory(
             _layers(layers, LAYERS), _sizes(sizes), max_gb=limit, max_seconds=patience, threads=threads, device=device
         )
         _run(experiment, out, overwrite)
+
+
+@bench.command()
+def layer(
+    sizes: Sizes = "256,512,1024",
+    threads: Threads = 2,
+    device: Device = "auto",
+    out: Out = Path("results"),
+    overwrite: Overwrite = False,
+) -> None:
+    """Time and quality of every op of the layer, on a card beside the bound that a model gives (minutes)."""
+    with errors_as_messages("bench"):
+        from psal.experiments.layer_speed import LayerSpeedExperiment
+
+        _set_up_torch(threads)
+        _run(LayerSpeedExperiment(_sizes(sizes), device, threads), out, overwrite)
 
 
 @bench.command()

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
-FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130  # exit codes
+FAILED, WRONG_USAGE, NOTHING_TO_EDIT, INTERRUPTED = 1, 2, 3, 130  # exit codes
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from psal.data.samples import Sample
 
 SCALE = 2  # of upscale
+EXTEND = 4  # of outpaint: a fraction of the side, as a denominator
 CELL, MARGIN, LABEL_HEIGHT = 400, 10, 26  # of the contact sheet, in pixels
 
 
@@ -63,8 +64,11 @@ def run(sample: "Sample", seed: int) -> Result:
 
     edit = EDITS[sample.edit]
     pictures = [sample.picture] if sample.partner is None else [sample.picture, sample.partner]
-    options: dict[str, Any] = {"return_shifts": True} if edit.returns_shifts else {}
+    options: dict[str, Any] = {"return_shifts": True} if edit.shifts == "picture" else {}
     options |= {option.name: SCALE for option in edit.options if option.name == "scale"}
+    if sample.edit == "outpaint":
+        height, width = sample.picture.shape[:2]
+        options |= {"left": width // EXTEND, "right": width // EXTEND, "top": height // EXTEND}
     start = time.perf_counter()
     made = edit.function(*pictures, **options, seed=seed)
     seconds = time.perf_counter() - start
@@ -83,6 +87,16 @@ def _present_inpaint(sample: "Sample", filled: Any) -> "tuple[list[tuple[str, ND
     kept = bool((filled == sample.picture)[~hole].all())
     remark = f"{int(hole.sum()):,} pixels filled, all others unchanged: {kept}"
     return [("photograph", sample.picture), ("hole", with_hole), ("filled", filled)], remark
+
+
+def _present_outpaint(sample: "Sample", wider: Any) -> "tuple[list[tuple[str, NDArray[Any]]], str]":
+    height, width = sample.picture.shape[:2]
+    left, top = width // EXTEND, height // EXTEND
+    kept = bool((wider[top : top + height, left : left + width] == sample.picture).all())
+    canvas = 255 + 0 * wider
+    canvas[top : top + height, left : left + width] = sample.picture
+    remark = f"{wider.shape[1]} × {wider.shape[0]} pixels, the photograph in it unchanged: {kept}"
+    return [("photograph", canvas), ("extended", wider)], remark
 
 
 def _present_colorize(sample: "Sample", colored: Any) -> "tuple[list[tuple[str, NDArray[Any]]], str]":
@@ -112,6 +126,7 @@ def _present_upscale(sample: "Sample", large: Any) -> "tuple[list[tuple[str, NDA
 
 PRESENTERS = {
     "inpaint": _present_inpaint,
+    "outpaint": _present_outpaint,
     "colorize": _present_colorize,
     "reconstruct": _present_reconstruct,
     "upscale": _present_upscale,

@@ -2,63 +2,45 @@
 
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
-from psal.cli.console import FAILED, complain, errors_as_messages, progress_bar, say
+from psal.cli.console import FAILED, NOTHING_TO_EDIT, complain, errors_as_messages, progress_bar, say
+from psal.cli.edit_file import Request, edit_file
 from psal.cli.jobs import Job, Paths, plan_jobs, run_jobs
+from psal.cli.lengths import check_length
 from psal.cli.options import Overwrite, Seed, Threads
-from psal.editing.registry import EDITS, Edit, Option
+from psal.editing.registry import EDITS, SHIFT_MAP_SUFFIX, Companion, Edit, Option
 from psal.errors import UsageError
-from psal.progress import Progress
-from psal.seeds import check_seed
-
-if TYPE_CHECKING:
-    from psal.io.photo import Photo
 
 PhotoPath = Annotated[Path, typer.Argument(help="a picture, or a folder of them", show_default=False)]
 PARTNER_PATH = {
     "mask": Annotated[
-        Path,
+        Path | None,  # --alpha can take its place
         typer.Argument(help="white where the hole is: one for all, or a folder with the same names"),
     ],
     "reference": Annotated[Path, typer.Argument(help="one picture for all, or a folder with the same names")],
 }
 OutPath = Annotated[
     str,  # a Path would drop the trailing slash that makes a new name a folder
-    typer.Option("--out", "-o", metavar="<path>", help="file to write, or a folder (if new, with a trailing /)"),
+    typer.Option("--out", "-o", metavar="<path>", help="file to write, or a folder"),
 ]
-ShiftsPath = Annotated[
-    str | None,
-    typer.Option(
-        metavar="<path>",
-        help="also write where each pixel came from, as colors; in a folder, as PNG",
-        show_default=False,
-    ),
+EXTEND = "25%"
+Extend = Annotated[
+    str, typer.Option(callback=lambda text: _length(text), help="pixels or percent to add on all sides not given")
+]
+SHIFTS_HELP = {
+    "picture": "also write where each pixel came from, as colors; in a folder, as PNG",
+    "map": f"also write where each pixel came from, as {SHIFT_MAP_SUFFIX} for psal apply-shifts",
+}
+Alpha = Annotated[
+    bool, typer.Option("--alpha", help="fill what is transparent: in the mask or, without one, in the photo")
 ]
 Compare = Annotated[
     bool, typer.Option("--compare", help="also write before and after side by side, as OUT_compare.png")
 ]
-
-
-@dataclass(frozen=True)
-class Request:
-    """One call of an edit command.
-
-    Attributes:
-        edit: the edit to run.
-        paths: files to read and write.
-        options: keyword arguments of the edit's function, the seed among them.
-        threads: CPU threads; None for all cores.
-    """
-
-    edit: Edit
-    paths: Paths
-    options: dict[str, Any]
-    threads: int | None
 
 
 def add_edit_commands(app: typer.Typer) -> None:
@@ -70,26 +52,36 @@ def add_edit_commands(app: typer.Typer) -> None:
 def _command(edit: Edit) -> Callable[..., None]:
     """Build the function that typer reads a command's arguments from."""
     required: dict[str, Any] = {"photo": PhotoPath}
-    if edit.partner:
+    optional: dict[str, tuple[Any, Any]] = {}
+    if edit.partner == "mask":
+        optional = {"mask": (PARTNER_PATH["mask"], None), "alpha": (Alpha, False)}
+    elif edit.partner:
         required[edit.partner] = PARTNER_PATH[edit.partner]
     required["out"] = OutPath
-    optional: dict[str, tuple[Any, Any]] = {
-        option.name: (_annotation(option), option.default) for option in edit.options
+    optional |= {
+        option.name: (_annotation(option), None if option.length_of else option.default) for option in edit.options
     }
-    if edit.returns_shifts:
-        optional["shifts"] = ShiftsPath, None
+    if any(option.length_of for option in edit.options):
+        optional["extend"] = Extend, EXTEND
+    optional |= {companion.flag: (_companion_path(companion), None) for companion in edit.companions}
+    if edit.shifts:
+        optional["shifts"] = Annotated[
+            str | None, typer.Option(metavar="<path>", help=SHIFTS_HELP[edit.shifts], show_default=False)
+        ], None  # fmt: skip
     optional |= {
         "seed": (Seed, 0), "threads": (Threads, None), "overwrite": (Overwrite, False), "compare": (Compare, False),
     }  # fmt: skip
 
     def command(**given: Any) -> None:
+        flags = [*([edit.partner] if edit.partner else []), *(companion.flag for companion in edit.companions)]
         paths = Paths(
-            given["photo"], given[edit.partner] if edit.partner else None, given["out"],
-            partner_name=edit.partner or "", shifts=given.get("shifts"), compare=given["compare"],
-            overwrite=given["overwrite"],
+            given["photo"], given["out"], {flag: given[flag] for flag in flags if given[flag] is not None},
+            shifts=given.get("shifts"), shifts_suffix=SHIFT_MAP_SUFFIX if edit.shifts == "map" else ".png",
+            compare=given["compare"], overwrite=given["overwrite"],
         )  # fmt: skip
         options = {name: given[name] for name in ("seed", *(option.name for option in edit.options))}
-        _run(Request(edit, paths, options, given["threads"]))
+        options |= _sides(edit, given)
+        _run(Request(edit, paths, options, given["threads"], given.get("alpha", False)))
 
     parameters = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind) for name, kind in required.items()
@@ -104,10 +96,16 @@ def _command(edit: Edit) -> Callable[..., None]:
 
 
 def _annotation(option: Option) -> Any:
+    if option.length_of:
+        return Annotated[str | None, typer.Option(callback=_length, help=option.help, show_default=False)]
     if option.choices:
         return Annotated[Literal[option.choices], typer.Option(help=option.help)]
     if option.is_path:
         return Annotated[Path | None, typer.Option(help=option.help, show_default=False)]
+    if isinstance(option.default, bool):
+        return Annotated[bool, typer.Option(f"--{option.name}", help=option.help)]
+    if isinstance(option.default, int):
+        return Annotated[int, typer.Option(min=option.minimum, max=option.maximum, help=option.help)]
 
     def above_minimum(value: float) -> float:
         if option.minimum is not None and value <= option.minimum:
@@ -117,102 +115,61 @@ def _annotation(option: Option) -> Any:
     return Annotated[float, typer.Option(callback=above_minimum, max=option.maximum, help=option.help)]
 
 
+def _length(text: str | None) -> str | None:
+    try:
+        return None if text is None else check_length(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _sides(edit: Edit, given: dict[str, Any]) -> dict[str, str]:
+    """Lengths that were given; for the others ``--extend``, or 0 if only single sides were given."""
+    names = [option.name for option in edit.options if option.length_of]
+    if not names:
+        return {}
+    single = any(given[name] is not None for name in names)
+    rest = "0" if single and given["extend"] == EXTEND else given["extend"]
+    return {name: rest if given[name] is None else given[name] for name in names}
+
+
+def _companion_path(companion: Companion) -> Any:
+    text = f"{companion.help}: one for all, or a folder with the same names"
+    return Annotated[Path | None, typer.Option(f"--{companion.flag}", help=text, show_default=False)]
+
+
 def _run(request: Request) -> None:
-    """Edit one photo or a folder of them; exit with 1 if any failed."""
+    """Edit one photo or a folder of them; exit with 1 if any failed, with 3 if one had nothing to edit."""
     with errors_as_messages():
         _check_seed(request.options["seed"])
+        if request.edit.partner == "mask" and not request.alpha and "mask" not in request.paths.partners:
+            raise UsageError("there is no mask: give one, or --alpha to fill what is transparent")
         plan = plan_jobs(request.paths)
         if request.threads is not None:
             import torch
 
             torch.set_num_threads(request.threads)
+        for line in plan.passed_over:
+            say(f"passed over {line}")
+        done: list[Path] = []
+        unchanged: list[Path] = []
         with progress_bar(len(plan.jobs)) as (bar, task):
 
             def work(count: int, job: Job) -> None:
                 bar.update(task, description=job.photo.name, completed=count)
-                note = _edit_file(request, job, lambda share: bar.update(task, completed=count + share))
+                outcome = edit_file(request, job, lambda share: bar.update(task, completed=count + share))
+                (unchanged if outcome.unchanged else done).append(job.photo)
                 written = ", ".join(map(str, job.extras.values())) if job.keeps_out else job.out
-                say(f"wrote {written}" + (f" ({note})" if note else ""), bar)
+                say(f"wrote {written}" + (f" ({outcome.note})" if outcome.note else ""), bar)
 
             failures = plan.failures + run_jobs(plan.jobs, work)
         if request.paths.photo.is_dir():
-            done = len(plan.jobs) + len(plan.failures) - len(failures)
-            say(f"{done} done, {plan.skipped} skipped (they exist), {len(failures)} failed")
+            say(f"{len(done) + len(unchanged)} done, {plan.skipped} skipped (they exist), {len(failures)} failed")
         for line in failures:
             complain(line)
-        if failures:
-            raise typer.Exit(FAILED)
+        if failures or unchanged:
+            raise typer.Exit(FAILED if failures else NOTHING_TO_EDIT)
 
 
 def _check_seed(seed: int) -> None:
-    try:
-        check_seed(seed)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
-
-
-def _edit_file(request: Request, job: Job, progress: Progress) -> str:
-    """Read, edit and write one photo; return a note for the user, or an empty string."""
-    from psal.cli.comparison import side_by_side
-    from psal.io.formats import check_can_hold
-    from psal.io.photo import Photo
-
-    photo = Photo.open(job.photo)
-    check_can_hold(job.out, photo.pixels)  # before the work
-    edited, shifts, note = photo, None, ""
-    if not job.keeps_out or "shifts" in job.extras:
-        edited, shifts, note = _edit(request, job, photo, progress)
-    if job.keeps_out:
-        edited, note = Photo.open(job.out), f"{job.out} is kept as it was"
-    else:
-        note = _save(job, photo, edited, note)
-    if "shifts" in job.extras and shifts is not None:
-        shifts.save(job.extras["shifts"])
-    if "compare" in job.extras:
-        Photo(side_by_side(photo.pixels, edited.pixels)).save(job.extras["compare"])
-    return note
-
-
-def _edit(request: Request, job: Job, photo: "Photo", progress: Progress) -> "tuple[Photo, Photo | None, str]":
-    """Run the edit on a photo.
-
-    Returns:
-        The result, the shifts if they are to be written, and the reason if there was nothing to edit.
-    """
-    from psal.io.masks import open_mask
-    from psal.io.photo import Photo
-
-    partner: Any = Photo.open(job.partner).pixels if job.partner else None
-    if request.edit.partner == "mask":
-        partner = open_mask(partner, photo.pixels.shape[:2], name=str(job.partner)).numpy()
-        if not partner.any():
-            return photo, None, "the mask has no white in it"
-    pictures = [photo.pixels] if partner is None else [photo.pixels, partner]
-    options = request.options | ({"return_shifts": True} if "shifts" in job.extras else {})
-    result = request.edit.function(*pictures, **options, progress=progress)
-    if "shifts" in job.extras:
-        return photo.with_pixels(result[0]), Photo(result[1]), ""
-    return photo.with_pixels(result), None, ""
-
-
-def _save(job: Job, photo: "Photo", edited: "Photo", unchanged: str) -> str:
-    """Write the result; return a note for the user, or an empty string.
-
-    Args:
-        job: names the file.
-        photo: the photo before the edit.
-        edited: the photo after it.
-        unchanged: reason if there was nothing to edit, else empty.
-    """
-    from psal.io.atomic import write_atomically
-    from psal.io.formats import loses_depth, output_format
-
-    kind = output_format(job.out)
-    if unchanged and photo.format == kind:
-        write_atomically(job.out, job.photo.read_bytes())
-        return f"{unchanged}: copied"
-    edited.save(job.out)
-    notes = [f"{unchanged}: converted only"] if unchanged else []
-    if loses_depth(job.out, edited.pixels):
-        notes.append(f"8 bits per channel: {kind} has no 16")
-    return "; ".join(notes)
+    if not -(2**63) <= seed < 2**63:  # as psal.seeds.check_seed, without loading torch
+        raise UsageError(f"seed must fit into 64 bits, got {seed}")

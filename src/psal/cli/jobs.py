@@ -1,13 +1,13 @@
 """Jobs of an edit command: which files to read and write, for one photo or a folder of them."""
 
 import os
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from psal.editing.registry import SHIFT_MAP_SUFFIX
 from psal.errors import UsageError
-from psal.io.atomic import check_folder_is_writable
+from psal.io.atomic import DiskFullError, check_folder_is_writable
 from psal.io.formats import FORMAT_BY_SUFFIX, READ_SUFFIXES, output_format
 from psal.messages import describe
 
@@ -20,21 +20,22 @@ class Paths:
 
     Attributes:
         photo: a picture, or a folder of them.
-        partner: one mask or reference for all photos, a folder with one of the same stem for each, or None.
-        out: file or folder to write to; a folder of photos needs a folder, which is created. A trailing slash makes
-            it a folder in any case.
-        partner_name: "mask" or "reference", for messages.
-        shifts: file or folder for the shifts, or None; in a folder they become PNGs.
+        out: file or folder to write to; a folder of photos needs a folder, which is created. A name without a suffix
+            and one with a trailing slash are folders.
+        partners: other pictures that the edit takes, by what they are called ("mask", "guide", …): one for all photos,
+            or a folder with one of the same stem for each.
+        shifts: file or folder for the shifts, or None.
+        shifts_suffix: of the shifts in a folder.
         compare: also write before and after side by side, beside ``out``, with "_compare" after its stem.
         overwrite: replace existing files. Without it, an existing file is an error for a single photo. In a folder,
             photos with all their outputs are skipped, and for the others only missing outputs are written.
     """
 
     photo: Path
-    partner: Path | None
     out: str
-    partner_name: str = "reference"
+    partners: dict[str, Path] = field(default_factory=dict)
     shifts: str | None = None
+    shifts_suffix: str = ".png"
     compare: bool = False
     overwrite: bool = False
 
@@ -45,15 +46,15 @@ class Job:
 
     Attributes:
         photo: file to read.
-        partner: mask or reference to read, if the edit takes one.
         out: file to write.
+        partners: other pictures to read, by what they are called.
         extras: further files to write, by name ("compare", "shifts").
         keeps_out: ``out`` exists and is kept; only the extras are missing.
     """
 
     photo: Path
-    partner: Path | None
     out: Path
+    partners: dict[str, Path] = field(default_factory=dict)
     extras: dict[str, Path] = field(default_factory=dict)
     keeps_out: bool = False
 
@@ -66,11 +67,13 @@ class Plan:
         jobs: jobs to run.
         skipped: how many photos have all their outputs.
         failures: one line for each photo that cannot be edited.
+        passed_over: one line for each file of a folder that is not used, with the reason.
     """
 
     jobs: list[Job]
     skipped: int
     failures: list[str]
+    passed_over: list[str]
 
 
 def plan_jobs(paths: Paths) -> Plan:
@@ -81,35 +84,39 @@ def plan_jobs(paths: Paths) -> Plan:
         OSError: if a folder cannot be written to.
     """
     many = paths.photo.is_dir()
-    photos = _pictures_in(paths.photo) if many else [_existing(paths.photo)]
+    passed_over: list[str] = []
+    photos = _pictures_in(paths.photo, passed_over) if many else [_existing(paths.photo)]
+    partners = {name: _partners(name, path, photos, passed_over) for name, path in paths.partners.items()}
     jobs: list[Job] = []
     failures: list[str] = []
-    for photo, partner in _paired(photos, paths):
-        if isinstance(partner, UsageError):
+    for photo in photos:
+        try:
+            found = {name: _partner(name, paths.partners[name], photo, group) for name, group in partners.items()}
+        except UsageError as error:
             if not many:
-                raise partner
-            failures.append(str(partner))
+                raise
+            failures.append(str(error))
             continue
         out = _output(photo, paths.out, many)
         extras = {}
         if paths.shifts is not None:
-            extras["shifts"] = _output(photo, paths.shifts, many, suffix=".png")  # JPEG would alter the coded colors
+            extras["shifts"] = _output(photo, paths.shifts, many, suffix=paths.shifts_suffix)
         if paths.compare:
             extras["compare"] = out.with_name(f"{out.stem}_compare.png")
-        jobs.append(Job(photo, partner, out, extras))
+        jobs.append(Job(photo, out, found, extras))
     _check_outputs(jobs)
     if not many and not paths.overwrite:
         for output in _outputs(jobs[0]):
             if output.exists():
                 raise UsageError(f"{output} exists: add --overwrite to replace it, or choose another name")
-    plan = Plan(jobs, 0, []) if paths.overwrite else _without_existing(jobs)
+    plan = Plan(jobs, 0, [], []) if paths.overwrite else _without_existing(jobs)
     for folder in {output.parent for job in plan.jobs for output in _outputs(job)}:
         check_folder_is_writable(folder)
-    return replace(plan, failures=failures + plan.failures)
+    return replace(plan, failures=failures + plan.failures, passed_over=passed_over + plan.passed_over)
 
 
 def run_jobs(jobs: list[Job], work: Callable[[int, Job], None]) -> list[str]:
-    """Run jobs one after the other; a failed one does not stop the rest.
+    """Run jobs one after the other; a failed one does not stop the rest, unless the disk is full.
 
     Args:
         jobs: from :func:`plan_jobs`.
@@ -125,26 +132,34 @@ def run_jobs(jobs: list[Job], work: Callable[[int, Job], None]) -> list[str]:
             work(count, job)
         except ImportError:
             raise
+        except DiskFullError as error:
+            left = len(jobs) - count - 1
+            failures.append(f"{error}" + (f" (stopped, with {left} more to do)" if left else ""))
+            break
         except Exception as error:  # whatever is wrong with one photo, the others are still edited
             line = describe(error)
             failures.append(line if line.startswith(str(job.photo)) else f"{job.photo}: {line}")
     return failures
 
 
-def _paired(photos: list[Path], paths: Paths) -> Iterator[tuple[Path, Path | UsageError | None]]:
-    """Each photo with its mask or reference, or with the error that says why it has none."""
-    if paths.partner is None or not _existing(paths.partner).is_dir():
-        yield from ((photo, paths.partner) for photo in photos)
-        return
-    partners = _pictures_in(paths.partner)
-    for photo in photos:
-        found = [partner for partner in partners if partner.stem == photo.stem]
-        if len(found) == 1:
-            yield photo, found[0]
-        else:
-            count = len(found) or "none"
-            wanted = f"{photo}: needs one {paths.partner_name} named {photo.stem} in {paths.partner}, found {count}"
-            yield photo, UsageError(wanted)
+def _partners(name: str, path: Path, photos: list[Path], passed_over: list[str]) -> list[Path]:
+    """The one picture given for all photos, or all pictures of a folder; notes those that no photo belongs to."""
+    if not _existing(path).is_dir():
+        return [path]
+    found = _pictures_in(path, passed_over)
+    stems = {photo.stem for photo in photos}
+    passed_over += [f"{partner}: no photo is named {partner.stem}" for partner in found if partner.stem not in stems]
+    return found
+
+
+def _partner(name: str, given: Path, photo: Path, group: list[Path]) -> Path:
+    """A photo's own mask or reference out of those that :func:`_partners` found."""
+    if not given.is_dir():
+        return group[0]
+    found = [partner for partner in group if partner.stem == photo.stem]
+    if len(found) != 1:
+        raise UsageError(f"{photo}: needs one {name} named {photo.stem} in {given}, found {len(found) or 'none'}")
+    return found[0]
 
 
 def _existing(path: Path) -> Path:
@@ -153,29 +168,44 @@ def _existing(path: Path) -> Path:
     return path
 
 
-def _pictures_in(folder: Path) -> list[Path]:
-    pictures = [
-        path
-        for path in sorted(folder.iterdir())
-        if path.suffix.lower() in READ_SUFFIXES and not path.name.startswith(".") and not path.is_dir()
-    ]
+def _pictures_in(folder: Path, passed_over: list[str]) -> list[Path]:
+    """Pictures of a folder; notes why each of the other files is not one."""
+    pictures = []
+    for path in sorted(folder.iterdir()):
+        if reason := _not_a_picture(path):
+            passed_over.append(f"{path}: {reason}")
+        else:
+            pictures.append(path)
     if not pictures:
         raise UsageError(f"{folder} has no pictures: their names end in {', '.join(READ_SUFFIXES)}")
     return pictures
 
 
+def _not_a_picture(path: Path) -> str:
+    """Reason why a file of a folder is not used, or an empty string."""
+    if path.is_dir():
+        return "a folder"
+    if path.name.startswith("."):
+        return "hidden"
+    return "" if path.suffix.lower() in READ_SUFFIXES else "not the name of a picture"
+
+
 def _output(photo: Path, given: str, many: bool, suffix: str | None = None) -> Path:
     """File to write for a photo: the given one, or one in the given folder, with the suffix if there is one."""
     out = Path(given)
-    named_folder = given.endswith(FOLDER_ENDS)
+    named_folder = given.endswith(FOLDER_ENDS) or not out.suffix
     if (many or named_folder) and out.exists() and not out.is_dir():
-        why = f"{photo.parent} is a folder" if many else "the trailing slash asks for a folder"
+        why = f"{photo.parent} is a folder" if many else f"{given} is the name of a folder"
         raise UsageError(f"{out} is a file, but {why}: give a folder to write to")
-    if many and not named_folder and not out.is_dir() and out.suffix.lower() in READ_SUFFIXES:
+    if many and not named_folder and not out.is_dir() and out.suffix.lower() in (*READ_SUFFIXES, suffix):
         raise UsageError(f"{out} is a picture's name, but {photo.parent} is a folder: give a folder to write to")
     if many or named_folder or out.is_dir():
         own = photo.suffix if photo.suffix.lower() in FORMAT_BY_SUFFIX else ".png"
         return out / f"{photo.stem}{suffix or own}"
+    if suffix == SHIFT_MAP_SUFFIX:
+        if out.suffix.lower() != suffix:
+            raise UsageError(f"{out} cannot be written: let the name of a shift map end in {suffix}")
+        return out
     try:
         output_format(out)
     except ValueError as error:
@@ -187,16 +217,20 @@ def _without_existing(jobs: list[Job]) -> Plan:
     """Jobs that are left if no file may be replaced."""
     left: list[Job] = []
     failures: list[str] = []
+    passed_over: list[str] = []
     for job in jobs:
         existing = [path for path in job.extras.values() if path.exists()]
         missing = {name: path for name, path in job.extras.items() if path not in existing}
         if job.out.exists():
-            left += [replace(job, extras=missing, keeps_out=True)] if missing else []
+            if missing:
+                left.append(replace(job, extras=missing, keeps_out=True))
+            else:
+                passed_over.append(f"{job.photo}: {job.out} exists")
         elif existing:
             failures.append(f"{job.photo}: {existing[0]} exists, but {job.out} does not: add --overwrite to replace it")
         else:
             left.append(job)
-    return Plan(left, len(jobs) - len(left) - len(failures), failures)
+    return Plan(left, len(passed_over), failures, passed_over)
 
 
 def _outputs(job: Job) -> Iterator[Path]:
@@ -206,16 +240,21 @@ def _outputs(job: Job) -> Iterator[Path]:
 
 
 def _check_outputs(jobs: list[Job]) -> None:
-    inputs = {_identity(path) for job in jobs for path in (job.photo, job.partner) if path is not None}
-    outputs = [path for job in jobs for path in _outputs(job)]
-    times = Counter(map(os.path.realpath, outputs))  # one file can have several paths
-    for path in outputs:
-        if path.exists() and _identity(path) in inputs:
-            raise UsageError(f"{path} is an input and would be overwritten: choose another name or folder")
-        if (count := times[os.path.realpath(path)]) > 1:
-            raise UsageError(f"{path} would be written {count} times: rename a picture, or choose another folder")
-        if path.is_dir():
-            raise UsageError(f"{path} is a folder: choose another name")
+    """Check that no input is overwritten, and that no two files have one name."""
+    inputs = {_identity(path) for job in jobs for path in (job.photo, *job.partners.values())}
+    written: dict[str, Path] = {}  # photo by the real path of each output, as one file can have several
+    for job in jobs:
+        for path in _outputs(job):
+            if path.exists() and _identity(path) in inputs:
+                raise UsageError(f"{path} is an input and would be overwritten: choose another name or folder")
+            other = written.setdefault(os.path.realpath(path), job.photo)
+            if other is not job.photo:
+                raise UsageError(f"{other} and {job.photo} would both be written to {path}: rename one of them")
+            if path.is_dir():
+                raise UsageError(f"{path} is a folder: choose another name")
+        outputs = [os.path.realpath(path) for path in _outputs(job)]
+        if len(set(outputs)) < len(outputs):
+            raise UsageError(f"{job.out} would be written {len(outputs)} times: choose another name")
 
 
 def _identity(path: Path) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """The command ``psal``: its groups of commands, ``--version``, and how it starts."""
 
 import io
+import os
 import sys
 from typing import Annotated
 
@@ -8,6 +9,7 @@ try:
     import typer
 
     from psal.cli.app import app as app_command
+    from psal.cli.apply_shifts import apply_shifts
     from psal.cli.bench import bench
     from psal.cli.console import say
     from psal.cli.demo import demo
@@ -26,6 +28,7 @@ app = typer.Typer(
     help="Edit photographs with patches of the photograph itself or of another one; measure and train the attention.",
 )
 add_edit_commands(app)
+app.command("apply-shifts")(apply_shifts)
 app.command("samples")(samples)
 app.command("demo")(demo)
 app.command("app")(app_command)
@@ -51,6 +54,8 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
+    # Threads that spin while they wait take the cores from other processes. Read when torch is loaded, which is later.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # file names need not be valid text

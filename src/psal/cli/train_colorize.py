@@ -34,7 +34,7 @@ def train_colorize(
     average: Average = 1000,
     seed: RunSeed = 0,
     precision: Precision = "32-true",
-    device: Device = "cpu",
+    device: Device = "auto",
     checkpoint_every: CheckpointEvery = 500,
     threads: Threads = None,
 ) -> None:
@@ -65,6 +65,7 @@ def evaluate_colorize(
     split: Annotated[
         Literal["val", "holdout"], typer.Option(help="sequences; holdout: the last two of DAVIS's train split")
     ] = "val",
+    device: Device = "auto",
     threads: Threads = None,
 ) -> None:
     """Print the error of a colorization network on unseen sequences, by the distance to the reference frame."""
@@ -82,7 +83,7 @@ def evaluate_colorize(
         network, settings = load_colorizer(run / WEIGHTS if run.is_dir() else run)
         if attention is not None:
             swap_attention_(network, build_attention(attention, channels=CHANNELS, patch_size=PATCH_SIZE))
-        errors = errors_on_split(network, data, split, size or int(settings["size"]))
+        errors = errors_on_split(network.to(device), data, split, size or int(settings["size"]), device)
         for distance, found in errors.items():
             say(f"±{distance:<3} {statistics.fmean(found):.5f}")
         say(f"mean {statistics.fmean(x for found in errors.values() for x in found):.5f}")

@@ -43,7 +43,7 @@ def train_inpaint(
     average: Average = 1000,
     seed: RunSeed = 0,
     precision: Precision = "32-true",
-    device: Device = "cpu",
+    device: Device = "auto",
     checkpoint_every: CheckpointEvery = 500,
     threads: Threads = None,
 ) -> None:
@@ -84,10 +84,11 @@ def evaluate_inpaint(
     """Print l1, l2, PSNR, TV and SSIM of an inpainting network in the holes of pictures, as in the paper's Table 6."""
     with errors_as_messages("bench,train"):
         from psal.experiments.inpainting.experiment import scores_of_filler, weights_of
-        from psal.experiments.inpainting.fillers import Network, network_filler
+        from psal.experiments.inpainting.fillers import network_filler
         from psal.experiments.inpainting.lpips import load_lpips
         from psal.experiments.inpainting.metrics import METRICS, summary
         from psal.experiments.inpainting.pictures import MaskedPictures
+        from psal.experiments.inpainting.tables import Network
         from psal.models.inpainting.attentions import check_name
         from psal.models.inpainting.weights import load_generator
 

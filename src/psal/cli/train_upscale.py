@@ -41,7 +41,7 @@ def train_upscale(
     average: Average = 1000,
     seed: RunSeed = 0,
     precision: Precision = "32-true",
-    device: Device = "cpu",
+    device: Device = "auto",
     checkpoint_every: CheckpointEvery = 500,
     threads: Threads = None,
 ) -> None:

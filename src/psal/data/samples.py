@@ -12,6 +12,7 @@ SHUTTLE = (
     *((396, 0), (441, 0), (443, 36), (458, 42), (460, 200), (464, 240), (476, 272), (476, 292)),
     *((362, 292), (364, 262), (349, 230), (349, 214), (376, 182), (374, 60), (380, 34), (394, 34)),
 )  # x, y of the outline of the model behind the astronaut
+CUP = slice(0, 400), slice(60, 572)  # rows, columns of the cup with the table around it
 CAT_FACE = slice(50, 242), slice(110, 302)  # rows, columns
 
 
@@ -35,7 +36,7 @@ def samples() -> list[Sample]:
     """One sample per edit, at most 512 pixels wide and high.
 
     >>> [sample.edit for sample in samples()]
-    ['inpaint', 'colorize', 'reconstruct', 'upscale']
+    ['inpaint', 'outpaint', 'colorize', 'reconstruct', 'upscale']
     """
     from skimage import data
 
@@ -45,6 +46,7 @@ def samples() -> list[Sample]:
     left, right = (view.resize(VIEW_SIZE) for view in stereo_views())
     return [
         Sample("inpaint", astronaut, np.asarray(mask)),
+        Sample("outpaint", data.coffee()[CUP].copy()),
         Sample("colorize", np.asarray(left.convert("L")), np.asarray(right)),
         Sample("reconstruct", np.asarray(left), np.asarray(right)),
         Sample("upscale", data.chelsea()[CAT_FACE].copy()),

@@ -6,51 +6,108 @@ Network: :class:`psal.models.inpainting.Generator`.
 """
 
 import os
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from psal.checks import check_word
-from psal.editing.hole_filling.coarse_to_fine import fill_hole, has_valid_key
+from psal.editing.hole_filling.coarse_to_fine import Filled, fill_hole, has_valid_key
 from psal.editing.hole_filling.hole_geometry import PATCH_SIZE
 from psal.editing.inpaint_network import fill_with_network
+from psal.editing.mask_edges import check_edge, fade_edge, grow_mask
 from psal.editing.registry import INPAINT_ATTENTIONS, INPAINT_MODELS
-from psal.io.masks import open_mask
-from psal.io.pictures import ImageLike, open_picture
+from psal.editing.shift_map import ShiftMap
+from psal.io.masks import open_mask, transparent_pixels
+from psal.io.pictures import ImageLike, Picture, open_picture
+from psal.luminance import luminance
 from psal.progress import Progress
 from psal.seeds import check_seed, draw_seed
 
 
+@overload
 def inpaint(
     image: ImageLike,
-    mask: ImageLike,
+    mask: ImageLike | None,
     *,
+    seed: int | None = None,
+    source_mask: ImageLike | None = None,
+    guide: ImageLike | None = None,
     model: str = "patches",
     weights: str | os.PathLike[str] | None = None,
     attention: str = "own",
+    invert: bool = False,
+    grow: int = 0,
+    feather: int = 0,
+    return_shifts: Literal[False] = False,
+    progress: Progress | None = None,
+) -> Any: ...
+
+
+@overload
+def inpaint(
+    image: ImageLike,
+    mask: ImageLike | None,
+    *,
     seed: int | None = None,
+    source_mask: ImageLike | None = None,
+    guide: ImageLike | None = None,
+    model: str = "patches",
+    weights: str | os.PathLike[str] | None = None,
+    attention: str = "own",
+    invert: bool = False,
+    grow: int = 0,
+    feather: int = 0,
+    return_shifts: Literal[True],
+    progress: Progress | None = None,
+) -> tuple[Any, ShiftMap]: ...
+
+
+def inpaint(
+    image: ImageLike,
+    mask: ImageLike | None,
+    *,
+    seed: int | None = None,
+    source_mask: ImageLike | None = None,
+    guide: ImageLike | None = None,
+    model: str = "patches",
+    weights: str | os.PathLike[str] | None = None,
+    attention: str = "own",
+    invert: bool = False,
+    grow: int = 0,
+    feather: int = 0,
+    return_shifts: bool = False,
     progress: Progress | None = None,
 ) -> Any:
     """Fill holes of any size and shape with patches of the rest of the picture, or by a network.
 
     Args:
         image: path, :class:`psal.Photo`, Pillow image, array or tensor; gray or RGB, with or without alpha.
-        mask: any of these kinds, of the same size; white (or True) marks the hole.
+        mask: any of these kinds, of the same size; white (or True) marks the hole. None takes the transparent pixels of
+            ``image``, which become opaque.
+        seed: of the search; None draws one from torch's generator.
+        source_mask: as ``mask``, white where patches may be taken from; None for everywhere. No pixel is copied from
+            elsewhere.
+        guide: a rough fill, of the same size and any of these kinds: what another program made, or a sketch. Its colors
+            in the hole lead the search at coarse levels; all pixels still come from ``image``.
         model: "patches", or "network", which runs a trained network on the whole picture.
         weights: file of the network, written by ``psal train inpaint`` or by generative-inpainting-pytorch.
         attention: attention to put into the network: "own", the one it was trained with, "psal3", "contextual" or
             "contextual-materialized".
-        seed: of the search; None draws one from torch's generator.
+        invert: fill what is black in the mask.
+        grow: pixels by which the hole is grown first.
+        feather: pixels around the hole over which the fill fades into the picture.
+        return_shifts: also return where each pixel was copied from, for :func:`psal.apply_shifts`.
         progress: called with the fraction of the work that is done, 0..1.
 
     Returns:
         A picture of the same kind as ``image`` (a :class:`psal.Photo` for a path), bit for bit the same outside the
-        hole. A copy if there is no hole.
+        hole, grown and feathered. A copy if there is no hole. With ``return_shifts``, a pair of it and a
+        :class:`psal.ShiftMap`.
 
     Raises:
-        ValueError, TypeError: if an argument is not as described, no patch of known pixels is left, or there is not
+        ValueError, TypeError: if an argument cannot be used, no patch is left that may be copied, or there is not
             enough memory for the network.
 
     >>> image = torch.rand(3, 40, 50)
@@ -61,6 +118,44 @@ def inpaint(
     True
     """
     check_seed(seed)
+    check_edge("feather", feather)
+    _check_model(model, weights, attention)
+    if weights is not None and (source_mask is not None or guide is not None or return_shifts):
+        raise ValueError("source_mask, guide and return_shifts are for model 'patches': a network copies no pixels")
+    picture = open_picture(image, "image")
+    size = picture.color.shape[1], picture.color.shape[2]
+    marked = transparent_pixels(picture, "image") if mask is None else mask
+    opacity = fade_edge(open_hole(marked, size, invert=invert, grow=grow), feather)
+    hole = opacity > 0
+    sources = ~hole if source_mask is None else ~hole & open_mask(source_mask, size, "source_mask")
+    colors = None if guide is None else _open_guide(guide, picture)
+    nothing = torch.empty(0, dtype=torch.int64)
+    if not hole.any():
+        filled = Filled(picture.color, nothing, nothing)
+    elif hole.all():
+        raise ValueError("mask marks the whole image as hole: only the part to fill may be white")
+    elif weights is not None:
+        draw = int(draw_seed(seed))
+        color = fill_with_network(picture.color, hole, weights, attention=attention, seed=draw, progress=progress)
+        filled = Filled(color, nothing, nothing)
+    else:
+        _check_sources(hole, sources, restricted=source_mask is not None)
+        filled = fill_hole(
+            picture.color, hole, seed=int(draw_seed(seed)), sources=None if source_mask is None else sources,
+            guide=colors, progress=progress,
+        )  # fmt: skip
+    color = filled.color if feather == 0 else torch.lerp(picture.color, filled.color, opacity)
+    alpha = picture.alpha
+    if mask is None and alpha is not None:
+        alpha = torch.lerp(alpha, torch.ones_like(alpha), opacity)
+    out = _restore_known(picture.restore(color, alpha), image, hole)
+    if not return_shifts:
+        return out
+    shares = opacity.flatten()[filled.target].numpy()
+    return out, ShiftMap(size, filled.target.numpy(), filled.source.numpy(), shares)
+
+
+def _check_model(model: str, weights: str | os.PathLike[str] | None, attention: str) -> None:
     check_word("model", model, INPAINT_MODELS)
     check_word("attention", attention, INPAINT_ATTENTIONS)
     if (weights is None) == (model == "network"):
@@ -69,26 +164,54 @@ def inpaint(
             if weights is None
             else f"weights are those of a network, but model is {model!r}: take model='network'"
         )
-    picture = open_picture(image, "image")
-    height, width = picture.color.shape[1:]
-    hole = open_mask(mask, (height, width), "mask")
-    if not hole.any():
-        return _restore_known(picture.restore(picture.color), image, hole)
-    if hole.all():
-        raise ValueError("mask marks the whole image as hole: only the part to fill may be white")
-    draw = int(draw_seed(seed))
-    if weights is not None:
-        filled = fill_with_network(picture.color, hole, weights, attention=attention, seed=draw, progress=progress)
-        return _restore_known(picture.restore(filled), image, hole)
+
+
+def open_hole(
+    mask: ImageLike, size: tuple[int, int], *, invert: bool = False, grow: int = 0, name: str = "mask"
+) -> Tensor:
+    """Hole that a mask marks, bool ``[H, W]``.
+
+    Args:
+        mask: white (or True) marks the hole.
+        size: (H, W) of the picture.
+        invert: black marks it.
+        grow: pixels by which the hole is grown.
+        name: what error messages call the mask.
+    """
+    check_edge("grow", grow)
+    hole = open_mask(mask, size, name)
+    return grow_mask(~hole if invert else hole, grow)
+
+
+def _check_sources(hole: Tensor, sources: Tensor, restricted: bool) -> None:
+    """Check that at least one patch may be copied."""
+    height, width = hole.shape
     if min(height, width) < PATCH_SIZE:
         raise ValueError(f"image must be at least {PATCH_SIZE} × {PATCH_SIZE} pixels, got {width} × {height}")
-    if not has_valid_key(hole):
+    if has_valid_key(sources):
+        return
+    left = f"{int(sources.sum())} of {height * width} pixels but no such patch"
+    if restricted:
         raise ValueError(
-            f"mask must leave at least one known patch of {PATCH_SIZE} × {PATCH_SIZE} pixels, got a mask that leaves "
-            f"{int((~hole).sum())} of {height * width} pixels but no such patch: mark a smaller hole"
+            f"source_mask must leave at least one patch of {PATCH_SIZE} × {PATCH_SIZE} pixels outside the hole, got "
+            f"one that leaves {left}: mark a larger source"
         )
-    filled = fill_hole(picture.color, hole, seed=draw, progress=progress)
-    return _restore_known(picture.restore(filled), image, hole)
+    raise ValueError(
+        f"mask must leave at least one known patch of {PATCH_SIZE} × {PATCH_SIZE} pixels, got a mask that leaves "
+        f"{left}: mark a smaller hole"
+    )
+
+
+def _open_guide(guide: ImageLike, picture: Picture) -> Tensor:
+    """Colors of a guide with the channels of the picture, ``[C, H, W]``."""
+    color = open_picture(guide, "guide").color
+    if color.shape[1:] != picture.color.shape[1:]:
+        (height, width), (own_height, own_width) = color.shape[1:], picture.color.shape[1:]
+        raise ValueError(
+            f"guide is {width} × {height} pixels and the picture {own_width} × {own_height}: "
+            "they must have the same size"
+        )
+    return luminance(color) if len(picture.color) == 1 else color.expand_as(picture.color)
 
 
 def _restore_known(filled: Any, image: ImageLike, hole: Tensor) -> Any:

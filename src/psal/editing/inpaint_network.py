@@ -8,13 +8,11 @@ from torch import Tensor
 
 from psal.models.inpainting import ContextualAttention, Generator
 from psal.models.inpainting.attentions import build_inpainting_attention, label
-from psal.models.inpainting.filling import attention_of, fill, pad_to_stride
+from psal.models.inpainting.filling import attention_of, fill, needed_memory, pad_to_stride
 from psal.models.inpainting.generator import STRIDE, known_features
 from psal.models.inpainting.weights import load_generator
 from psal.progress import Progress
 from psal.swap import swap_attention_
-
-FLOATS_PER_PIXEL = 6  # times the width: peak of the convolutions, results/inpainting_large.json
 
 
 def fill_with_network(
@@ -54,15 +52,6 @@ def fill_with_network(
     if progress:
         progress(1.0)
     return filled if len(color) == 3 else torch.where(hole, filled.mean(0, keepdim=True), color)
-
-
-def needed_memory(network: Generator, height: int, width: int) -> int:
-    """Return about how many bytes the network needs for a picture of this size; a lower bound for its attention."""
-    layer = attention_of(network)
-    inside = 4 * FLOATS_PER_PIXEL * network.width * height * width
-    if not isinstance(layer, ContextualAttention):
-        return inside
-    return max(inside, layer.min_memory(4 * network.width, -(-height // STRIDE), -(-width // STRIDE)))
 
 
 def available_memory() -> float:

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, overload
 
-from psal.editing.shift_map import color_shifts
+from psal.editing.shift_colors import color_shifts
 from psal.functional import aggregate, patch_match
 from psal.io.pictures import ImageLike, open_picture
 from psal.luminance import luminance
@@ -56,7 +56,7 @@ def reconstruct(
             are compared by luminance.
         seed: of the search; None draws one from torch's generator.
         return_shifts: also return the matches as a picture, colored by
-            :func:`psal.editing.shift_map.color_shifts`: the hue is the direction to the best match (red right,
+            :func:`psal.editing.shift_colors.color_shifts`: the hue is the direction to the best match (red right,
             yellow-green down, cyan left, violet up), the saturation the distance, white for none.
         progress: called with the fraction of the work that is done, 0..1.
 

@@ -12,6 +12,8 @@ from importlib import import_module
 from typing import Any, Literal
 
 MAX_SCALE = 4.0  # of upscale, per side
+MAX_EDGE = 1000  # pixels that a mask may grow or fade
+SHIFT_MAP_SUFFIX = ".npz"
 COLOR_MODELS = ("patches", "network")  # of colorize
 UPSCALE_MODELS = ("patches", "network")
 UPSCALE_ATTENTIONS = ("psal1", "psal3", "psal7", "exact")  # of upscale's network
@@ -25,21 +27,38 @@ class Option:
 
     Attributes:
         name: of the keyword, and of the command-line option.
-        default: value if it is not given.
+        default: value if it is not given. Its type is that of the option: a word, a number, or a bool for a switch.
         help: one line for the command line.
-        minimum: lower limit of a number, itself excluded.
+        minimum: lower limit of a number; a float must be above it.
         maximum: upper limit of a number.
         choices: the words it may be.
         is_path: whether it names a file.
+        length_of: "width" or "height" if it is a length in pixels along this side; the command line also takes percent.
     """
 
     name: str
-    default: float | str | None
+    default: float | str | bool | None
     help: str
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
     is_path: bool = False
+    length_of: Literal["width", "height"] | None = None
+
+
+@dataclass(frozen=True)
+class Companion:
+    """A further picture that an edit may take.
+
+    Attributes:
+        name: of the keyword.
+        flag: name of the command-line option.
+        help: one line for the command line.
+    """
+
+    name: str
+    flag: str
+    help: str
 
 
 @dataclass(frozen=True)
@@ -51,14 +70,17 @@ class Edit:
         summary: one line on what it does.
         partner: second picture that it takes: "mask", "reference", or None.
         options: its further arguments.
-        returns_shifts: whether it can also return a picture of where each pixel was found (``return_shifts=True``).
+        companions: further pictures that it may take.
+        shifts: what ``return_shifts=True`` also returns: a "picture" of where each pixel was found, in colors, or a
+            "map" that can be applied to other layers; None if there is no such argument.
     """
 
     name: str
     summary: str
     partner: Literal["mask", "reference"] | None = None
     options: tuple[Option, ...] = ()
-    returns_shifts: bool = False
+    companions: tuple[Companion, ...] = ()
+    shifts: Literal["picture", "map"] | None = None
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -80,6 +102,24 @@ EDITS = {
                 ),
                 Option("weights", None, "the network's file, of psal train inpaint", is_path=True),
                 Option("attention", "own", "attention to put into the network", choices=INPAINT_ATTENTIONS),
+                Option("invert", False, "fill what is black in the mask"),
+                Option("grow", 0, "pixels by which the hole is grown first", minimum=0, maximum=MAX_EDGE),
+                Option("feather", 0, "pixels over which the fill fades into the photo", minimum=0, maximum=MAX_EDGE),
+            ),
+            (
+                Companion("source_mask", "source", "white where patches may be taken from"),
+                Companion("guide", "guide", "a rough fill to follow, from another program or a sketch"),
+            ),
+            shifts="map",
+        ),
+        Edit(
+            "outpaint",
+            "Extend a photo beyond its borders.",
+            options=(
+                Option("left", 0, "pixels or percent to add on the left", length_of="width"),
+                Option("right", 0, "on the right", length_of="width"),
+                Option("top", 0, "at the top", length_of="height"),
+                Option("bottom", 0, "at the bottom", length_of="height"),
             ),
         ),
         Edit(
@@ -88,7 +128,7 @@ EDITS = {
             "reference",
             (Option("model", "patches", "patches (coarse to fine), or network (the paper's)", choices=COLOR_MODELS),),
         ),
-        Edit("reconstruct", "Rebuild a photo from the pixels of another one.", "reference", returns_shifts=True),
+        Edit("reconstruct", "Rebuild a photo from the pixels of another one.", "reference", shifts="picture"),
         Edit(
             "upscale",
             "Enlarge a photo, with detail that it shows elsewhere at another size.",

@@ -1,65 +1,125 @@
-"""Matches as a picture: the shift of each pixel to its best match, in the colors used for optical flow."""
+"""Where each pixel of a filled hole was copied from: exact, and as a file."""
 
-import torch
-from torch import Tensor
+import io
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
 
-from psal.matches import Matches
+import numpy as np
+from numpy.typing import NDArray
 
-STRIP_ROWS = 256  # rows at a time, which bounds the memory
-FULL_SATURATION_QUANTILE = 0.9  # of the shift lengths, so that a few stray matches don't make the others pale
-SAMPLED_ROWS = 100  # rows that the quantile is estimated from
+from psal.editing.registry import SHIFT_MAP_SUFFIX
+from psal.io.atomic import write_atomically
+
+FORMAT = "psal shift map 1"
+ARRAYS = ("format", "size", "target", "source", "opacity")
 
 
-def color_shifts(matches: Matches, width: int) -> Tensor:
-    """Color each pixel by the shift to its best match.
+@dataclass(frozen=True, eq=False, repr=False)
+class ShiftMap:
+    """Where each pixel of a filled hole was copied from, as :func:`psal.inpaint` returns it.
 
-    The hue is the direction: red right, chartreuse (yellow-green) down, cyan left, violet up. The saturation is the
-    length, from white for no shift to the full color for the 0.9 quantile of all lengths and above. Masked queries are
-    black.
+    Positions are flat: row · width + column. What was copied was then blended, so that a fill of the same picture
+    differs from the copied pixels; :func:`psal.apply_shifts` copies without blending.
 
     Args:
-        matches: of a two-dimensional query map, batch size 1.
-        width: of the key map, in pixels.
+        size: height and width of the picture.
+        target: int64 ``(N,)``, positions of the filled pixels, ascending.
+        source: int64 ``(N,)``, position of the pixel that each was copied from.
+        opacity: float32 ``(N,)``, 0..1: weight of the copied pixel against the old one; 1 unless feathered.
 
-    Returns:
-        RGB uint8 ``[3, H, W]``
+    Raises:
+        ValueError, TypeError: if the arrays are not as described.
+
+    >>> shifts = ShiftMap((2, 3), np.array([4]), np.array([2]), np.ones(1, np.float32))
+    >>> shifts
+    <ShiftMap 3 × 2, 1 pixel>
+    >>> shifts.sources()[1, 1]
+    array([0, 2])
     """
-    index = matches.index[0, 0]  # [H, W]
-    full_length = _full_saturation_length(index, width)
-    out = torch.empty(3, *index.shape, dtype=torch.uint8)
-    for top in range(0, len(index), STRIP_ROWS):
-        rows = slice(top, top + STRIP_ROWS)
-        down, right = _shifts(index, rows, width)
-        hue = torch.atan2(down, right) / (2 * torch.pi) % 1
-        saturation = (torch.hypot(down, right) / full_length).clamp_max(1)
-        color = _saturated_rgb(hue, saturation) * (index[rows] >= 0)
-        out[:, rows] = (color * 255).round().to(torch.uint8)
-    return out
+
+    size: tuple[int, int]
+    target: NDArray[np.int64]
+    source: NDArray[np.int64]
+    opacity: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        height, width = self.size
+        for name in ("target", "source"):
+            places = getattr(self, name)
+            if not isinstance(places, np.ndarray) or places.dtype != np.int64 or places.ndim != 1:
+                raise TypeError(f"{name} must be an int64 array (N,), got {_kind(places)}")
+            if len(places) and not (places.min() >= 0 and places.max() < height * width):
+                raise ValueError(f"{name} must lie in a picture of {width} × {height} pixels")
+        if (np.diff(self.target) <= 0).any():
+            raise ValueError("target must be ascending")
+        opacity = self.opacity
+        if not isinstance(opacity, np.ndarray) or opacity.dtype != np.float32:
+            raise TypeError(f"opacity must be a float32 array (N,), got {_kind(opacity)}")
+        if not len(self.target) == len(self.source) == len(opacity) or opacity.ndim != 1:
+            raise ValueError("target, source and opacity must have one entry for each filled pixel")
+        if not ((opacity >= 0) & (opacity <= 1)).all():
+            raise ValueError("opacity must be in 0..1")
+
+    def sources(self) -> NDArray[np.int64]:
+        """Row and column that each pixel came from, int64 ``(H, W, 2)``; its own outside the hole."""
+        height, width = self.size
+        index = np.arange(height * width)
+        index[self.target] = self.source
+        return np.stack(np.unravel_index(index, self.size), -1).reshape(height, width, 2)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the map atomically as a NumPy archive (.npz), without loss; its size grows with the hole.
+
+        The archive holds ``format``, ``size`` (height, width), ``target``, ``source`` and ``opacity``.
+
+        Raises:
+            ValueError: if the name does not end in .npz.
+            OSError: if the file cannot be written.
+        """
+        if Path(path).suffix.lower() != SHIFT_MAP_SUFFIX:
+            raise ValueError(f"{path} cannot be written: let the name of a shift map end in {SHIFT_MAP_SUFFIX}")
+        content = io.BytesIO()
+        fields: dict[str, Any] = {name: getattr(self, name) for name in ARRAYS[1:]}
+        np.savez_compressed(content, format=np.array(FORMAT), **fields)
+        write_atomically(Path(path), content.getvalue())
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a map that :meth:`save` wrote.
+
+        Raises:
+            OSError: if the file does not exist or cannot be read.
+            ValueError: if it is not such a map; the message names the file.
+        """
+        try:
+            with np.load(path, allow_pickle=False) as archive:
+                if not isinstance(archive, np.lib.npyio.NpzFile) or str(archive["format"]) != FORMAT:
+                    raise ValueError("another format")
+                size, target, source, opacity = (archive[name] for name in ARRAYS[1:])
+            height, width = (int(side) for side in size)
+            return cls((height, width), target, source, opacity)
+        except FileNotFoundError:
+            raise FileNotFoundError(f"{path}: there is no such file") from None
+        except IsADirectoryError:
+            raise IsADirectoryError(f"{path} is a folder: give a file") from None
+        except (ValueError, TypeError, KeyError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(
+                f"{path} is damaged, or not a shift map: give a file that psal inpaint --shifts wrote"
+            ) from error
+
+    def __repr__(self) -> str:
+        count = len(self.target)
+        return f"<ShiftMap {self.size[1]} × {self.size[0]}, {count} pixel{'' if count == 1 else 's'}>"
 
 
-def _saturated_rgb(hue: Tensor, saturation: Tensor) -> Tensor:
-    """HSV to RGB at value 1: ``[H, W]`` in 0..1 to ``[3, H, W]``. (skimage's hsv2rgb takes five times as long.)"""
-    channel_hues = torch.tensor([0.0, 1 / 3, 2 / 3])[:, None, None]
-    hue_distance = ((hue - channel_hues + 0.5) % 1 - 0.5).abs() * 6  # [3, H, W], 0..3
-    return 1 - saturation * (hue_distance - 1).clamp(0, 1)
+def empty_map(height: int, width: int) -> ShiftMap:
+    """Map of a picture without a hole."""
+    nowhere = np.empty(0, np.int64)
+    return ShiftMap((height, width), nowhere, nowhere, np.empty(0, np.float32))
 
 
-def _full_saturation_length(index: Tensor, width: int) -> float:
-    """Shift length in pixels that gets the full color, at least 1."""
-    lengths = []
-    for row in range(0, len(index), max(1, len(index) // SAMPLED_ROWS)):
-        matched = index[row] >= 0
-        lengths.append(torch.hypot(*_shifts(index, slice(row, row + 1), width))[0, matched])
-    sampled = torch.cat(lengths)
-    if not len(sampled):
-        return 1.0
-    return max(1.0, float(sampled.quantile(FULL_SATURATION_QUANTILE, interpolation="lower")))
-
-
-def _shifts(index: Tensor, rows: slice, width: int) -> tuple[Tensor, Tensor]:
-    """Shifts down and to the right, in pixels, of the matches of some rows; 0 for masked queries."""
-    match = index[rows]
-    y, x = (torch.arange(size, dtype=torch.float32) for size in index.shape)
-    matched = match >= 0
-    down = torch.div(match, width, rounding_mode="floor").float() - y[rows, None]
-    return down * matched, ((match % width).float() - x) * matched
+def _kind(x: Any) -> str:
+    return f"{x.dtype} {x.shape}" if isinstance(x, np.ndarray) else type(x).__name__

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from psal.experiments import colorization_tables, memory, reconstruction, super_resolution_tables
+from psal.experiments import colorization_tables, layer_speed, memory, reconstruction, super_resolution_tables
 from psal.experiments.gmflow import tables as gmflow_tables
 from psal.experiments.inpainting import large as inpainting_large
 from psal.experiments.inpainting import layers as inpainting_layers
@@ -15,6 +15,7 @@ EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
     "inpainting_large": inpainting_large.tables,
     "inpainting_layers": inpainting_layers.tables,
     **{f"inpainting_{name}": inpainting_tables.tables for name in inpainting_tables.TITLES},
+    "layer_speed": layer_speed.tables,
     "memory": memory.tables,
     "reconstruction": reconstruction.tables,
     "super_resolution": super_resolution_tables.tables,

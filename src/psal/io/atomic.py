@@ -1,9 +1,16 @@
 """Atomic file writes."""
 
 import contextlib
+import errno
 import os
 import tempfile
 from pathlib import Path
+
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class DiskFullError(OSError):
+    """There is no room for a file, or the user's quota is used up: further files would fail as well."""
 
 
 def write_atomically(path: Path, content: bytes) -> None:
@@ -12,6 +19,7 @@ def write_atomically(path: Path, content: bytes) -> None:
     Symbolic links are followed, and an existing file keeps its permissions.
 
     Raises:
+        DiskFullError: if there is no room for it.
         OSError: if the file cannot be written; the message names it.
     """
     target = os.path.realpath(path)
@@ -26,7 +34,8 @@ def write_atomically(path: Path, content: bytes) -> None:
         os.replace(temporary, target)
         temporary = None
     except OSError as error:
-        raise OSError(f"{path} cannot be written: {error.strerror}: make room, or choose another folder") from error
+        kind = DiskFullError if error.errno in DISK_FULL else OSError
+        raise kind(f"{path} cannot be written: {error.strerror}: make room, or choose another folder") from error
     finally:
         if temporary is not None:
             with contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """Decode picture files: pixels and metadata.
 
 Pillow decodes 8 bits per channel. It has no 16-bit color, so 16-bit PNG goes through imagecodecs (libpng) and 16-bit
-TIFF through tifffile.
+TIFF through tifffile; AVIF, HEIC and JPEG 2000 with more than 8 bits have their own decoders, too.
 """
 
 import contextlib
@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from psal.io import png, tiff
-from psal.io.formats import READ_FORMATS
+from psal.io import avif, heif, jp2, png, tiff
+from psal.io.cmyk import SRGB, cmyk_to_srgb
+from psal.io.formats import READ_FORMATS, READABLE
 from psal.io.metadata import Metadata, orientation, read_metadata
 
 CONVERTED_MODES = {"1": "L", "PA": "RGBA", "RGBX": "RGB", "RGBa": "RGBA", "La": "LA"}
@@ -49,19 +50,33 @@ def decode(content: bytes, name: str, max_pixels: int) -> tuple[NDArray[Any], Me
     try:
         with _without_pillow_limit(), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Pillow's warnings about broken tags
-            image = Image.open(io.BytesIO(content), formats=READ_FORMATS)
+            image = _open(content, name)
             return _decode(image, content, name, max_pixels)
     except UnidentifiedImageError:
         if dtype := tiff.unsupported_dtype(content):
             raise ValueError(f"{name} has {dtype} pixels: {OTHER_DEPTH}") from None
         problem = "is empty" if not content else "is damaged, or not a picture"
-        raise ValueError(f"{name} {problem}: give a PNG, JPEG, TIFF, WebP, BMP or GIF file") from None
+        raise ValueError(f"{name} {problem}: give a {READABLE} file") from None
     except _UnusableError as error:
         raise ValueError(str(error)) from None
     except (OSError, TypeError, ValueError, SyntaxError, EOFError, IndexError, KeyError, RuntimeError) as error:
         # Decoders raise any of these on truncated files.
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise ValueError(f"{name} is damaged or cut off: get the file again ({reason})") from error
+
+
+def _open(content: bytes, name: str) -> Image.Image:
+    """The file as Pillow opens it, not decoded yet, with all metadata in its ``info``."""
+    if not heif.is_heif(content):
+        image = Image.open(io.BytesIO(content), formats=READ_FORMATS)
+        if image.format == "JPEG2000":
+            image.info.update(jp2.read_info(content))
+        return image
+    try:
+        heif.register()
+    except ValueError as error:
+        raise _UnusableError(f"{name} cannot be read: {error}") from None
+    return Image.open(io.BytesIO(content), formats=["HEIF"])
 
 
 def pillow_pixels(image: Image.Image, name: str) -> NDArray[Any]:
@@ -103,6 +118,19 @@ def _decode_pixels(image: Image.Image, content: bytes, name: str) -> NDArray[Any
             return tiff.decode_16_bit_tiff(content)
         except tiff.UnknownLayoutError as error:
             raise _UnusableError(f"{name} {error}") from error
+    if image.format == "AVIF" and avif.bits_per_channel(content) > 8:
+        return avif.decode_deep_avif(content)
+    if image.format == "JPEG2000" and jp2.bits_per_channel(content) > 8:
+        return jp2.decode_deep_jp2(content)
+    if image.format == "HEIF" and image.info.get("bit_depth", 8) > 8:
+        return heif.decode_deep_heif(content)
+    if image.mode == "CMYK":
+        try:
+            pixels = cmyk_to_srgb(image)
+        except ValueError as error:
+            raise _UnusableError(f"{name} {error}") from error
+        image.info["icc_profile"] = SRGB  # the metadata is read later
+        return pixels
     return pillow_pixels(image, name)
 
 

@@ -10,7 +10,16 @@ from numpy.typing import NDArray
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
-from psal.io.formats import FORMATS_WITH_16_BITS, JPEG_QUALITY, PNG_COMPRESSION, to_uint8
+from psal.io import heif
+from psal.io.formats import (
+    AVIF_QUALITY,
+    FORMATS_WITH_16_BITS,
+    HEIC_QUALITY,
+    JPEG_QUALITY,
+    PNG_COMPRESSION,
+    to_uint8,
+)
+from psal.io.jp2 import encode_jp2
 from psal.io.metadata import IPTC_RESOURCE, XMP_KEYWORD, Metadata, resized_exif
 from psal.io.png import encode_16_bit_png
 from psal.io.tiff import encode_tiff
@@ -19,6 +28,8 @@ PILLOW_OPTIONS: dict[str, dict[str, Any]] = {
     "PNG": {"compress_level": PNG_COMPRESSION},
     "JPEG": {"quality": JPEG_QUALITY, "subsampling": "4:4:4"},
     "WEBP": {"lossless": True, "exact": True},
+    "AVIF": {"quality": AVIF_QUALITY, "subsampling": "4:4:4"},
+    "HEIF": {"quality": HEIC_QUALITY, "chroma": 444},
     "BMP": {},
 }
 MAX_JPEG_SEGMENT = 65_400  # bytes of EXIF, XMP or IPTC; a segment's 64 KB less what stands before them
@@ -40,6 +51,10 @@ def encode(pixels: NDArray[Any], metadata: Metadata, kind: str) -> bytes:
     pixels = np.ascontiguousarray(pixels if kind in FORMATS_WITH_16_BITS else to_uint8(pixels))
     if kind == "TIFF":
         return encode_tiff(pixels, metadata)
+    if kind == "JPEG2000":
+        return encode_jp2(pixels, metadata)
+    if kind == "HEIF":
+        heif.register()
     options = PILLOW_OPTIONS[kind] | _pillow_metadata(metadata, kind)
     if pixels.dtype == np.uint16:
         return encode_16_bit_png(pixels, options)

@@ -1,16 +1,21 @@
 """File formats: which are read and written, what each can hold, and the settings each is written with."""
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-JPEG_QUALITY = 95  # without chroma subsampling; all other formats are lossless
+JPEG_QUALITY = 95  # without chroma subsampling, as AVIF and HEIC; all other formats are lossless
+AVIF_QUALITY = 90
+HEIC_QUALITY = 95
 PNG_COMPRESSION = 4  # 0 (none) to 9 (smallest)
 
-READ_FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "BMP", "GIF")
+READ_FORMATS = ("PNG", "JPEG", "TIFF", "WEBP", "AVIF", "JPEG2000", "BMP", "GIF")  # by Pillow itself
+HEIC_NEEDS = "HEIC needs pillow-heif: pip install 'psal[heic]'"
+READABLE = "PNG, JPEG, TIFF, WebP, AVIF, HEIC, JPEG 2000, BMP or GIF"
 FORMAT_BY_SUFFIX = {
     ".png": "PNG",
     ".jpg": "JPEG",
@@ -18,11 +23,15 @@ FORMAT_BY_SUFFIX = {
     ".tif": "TIFF",
     ".tiff": "TIFF",
     ".webp": "WEBP",
+    ".avif": "AVIF",
+    ".heic": "HEIF",
+    ".heif": "HEIF",
+    ".jp2": "JPEG2000",
     ".bmp": "BMP",
 }
-READ_SUFFIXES = (*FORMAT_BY_SUFFIX, ".gif")
-FORMATS_WITH_16_BITS = ("PNG", "TIFF")
-FORMATS_WITH_ALPHA = ("PNG", "TIFF", "WEBP")
+READ_SUFFIXES = (*FORMAT_BY_SUFFIX, ".j2k", ".gif")
+FORMATS_WITH_16_BITS = ("PNG", "TIFF", "JPEG2000")
+FORMATS_WITH_ALPHA = ("PNG", "TIFF", "WEBP", "AVIF", "HEIF", "JPEG2000")
 
 
 def output_format(path: str | os.PathLike[str]) -> str:
@@ -47,6 +56,8 @@ def check_can_hold(path: str | os.PathLike[str], pixels: NDArray[Any]) -> None:
         ValueError: if the pixels have alpha and the format has none, or the format cannot be written.
     """
     kind = output_format(path)
+    if kind == "HEIF" and find_spec("pillow_heif") is None:
+        raise ValueError(f"{path} cannot be written: {HEIC_NEEDS}")
     if pixels.ndim == 3 and pixels.shape[2] in (2, 4) and kind not in FORMATS_WITH_ALPHA:
         raise ValueError(f"{path} cannot be written: {kind} has no alpha: let its name end in .png")
 

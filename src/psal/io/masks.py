@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from psal.io.pictures import MAX_VALUE, ImageLike, open_picture
+from psal.io.pictures import MAX_VALUE, ImageLike, Picture, open_picture
 
 # A mask is two-valued. A pixel further than this from both of its values is odd; soft edges make less than 1 % of the
 # pixels odd, a wide blur a few percent, and photographs more than 10 %.
@@ -71,3 +71,18 @@ def _odd_fraction(color: Tensor, hole: Tensor) -> float:
     for channel in color:
         odd |= (channel - channel[hole].median() * hole).abs_() > ODD_DISTANCE
     return odd.float().mean().item()
+
+
+def transparent_pixels(picture: Picture, name: str) -> Tensor:
+    """Pixels of which less than half is opaque, bool ``[H, W]``.
+
+    Args:
+        picture: with alpha.
+        name: what error messages call it.
+
+    Raises:
+        ValueError: if it has no alpha.
+    """
+    if picture.alpha is None:
+        raise ValueError(f"{name} has no alpha to take a mask from: give a mask")
+    return picture.alpha[0] < 0.5

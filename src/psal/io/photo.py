@@ -60,8 +60,9 @@ class Photo:
         """Read a file and rotate it upright by its orientation tag.
 
         Args:
-            path: PNG, JPEG, TIFF, WebP, BMP or GIF; gray or RGB, with or without alpha, 8 or 16 bits per channel.
-                Palettes become RGB or RGBA.
+            path: PNG, JPEG, TIFF, WebP, AVIF, HEIC (with the extra ``psal[heic]``), JPEG 2000, BMP or GIF; gray or RGB,
+                with or without alpha, 8 to 16 bits per channel. Palettes become RGB or RGBA, CMYK with a color profile
+                becomes sRGB.
             max_pixels: files with more pixels are refused before they are decoded.
 
         Raises:
@@ -81,11 +82,11 @@ class Photo:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a file atomically, with the metadata.
 
-        JPEG is lossy (:data:`psal.io.formats.JPEG_QUALITY`), WebP and BMP reduce 16 bits to 8; the rest is lossless.
+        JPEG, AVIF and HEIC are lossy (:data:`psal.io.formats.JPEG_QUALITY` and so on); the rest is lossless.
 
         Args:
-            path: its suffix names the format: .png, .jpg, .tif, .webp or .bmp. JPEG, WebP and BMP have 8 bits per
-                channel. BMP keeps no metadata but the resolution.
+            path: its suffix names the format: .png, .jpg, .tif, .webp, .avif, .heic, .jp2 or .bmp. PNG, TIFF and
+                JPEG 2000 have 16 bits per channel, the others 8. BMP keeps no metadata but the resolution.
 
         Raises:
             ValueError: if the format cannot hold the photo.

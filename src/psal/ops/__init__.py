@@ -11,11 +11,15 @@ from torch import Tensor
 from psal.matches import Matches
 from psal.ops import flops as flops  # registers the FLOP formulas
 from psal.ops import native, reference
-from psal.options import SearchOptions, Similarity
+from psal.ops.backends import TRITON_OBSTACLE, choose_backend
+from psal.options import SearchOptions
 
 
 class Backend(Protocol):
-    """What a backend's module defines. All maps of one call have one floating-point type and device."""
+    """What a backend's module defines.
+
+    All maps of one call have one floating-point type and device, except that a value may be of a half type.
+    """
 
     def search(
         self, query: Tensor, key: Tensor, key_mask: Tensor | None, query_mask: Tensor | None, options: SearchOptions
@@ -40,32 +44,18 @@ class Backend(Protocol):
         """Do the same over the matches of all pixels in a patch window, each shifted back to its center."""
 
 
-BACKENDS: dict[str, Backend] = {"native": native, "reference": reference}
+# "native" and "triton" are the same ops: the dispatcher takes the kernels of the tensors' device.
+BACKENDS: dict[str, Backend] = {"native": native, "triton": native, "reference": reference}
 
-
-def choose_backend(x: Tensor, similarity: Similarity = "l2", backend: str | None = None) -> str:
-    """Choose the native kernels where they can run, the reference elsewhere, or else what was asked for.
-
-    Raises:
-        ValueError: if "native" was asked for and cannot run.
-    """
-    obstacle = None
-    if callable(similarity):
-        obstacle = "a callable similarity"
-    elif x.device.type not in ("cpu", "meta"):
-        obstacle = f"tensors on {x.device}"
-    if backend is None:
-        return "reference" if obstacle else "native"
-    if backend == "native" and obstacle:
-        raise ValueError(f"backend='native' cannot run {obstacle}: use backend='reference' or None")
-    return backend
+if TRITON_OBSTACLE is None:
+    from psal.ops.triton import register as register  # registers the kernels
 
 
 def search(
     query: Tensor, key: Tensor, key_mask: Tensor | None, query_mask: Tensor | None, options: SearchOptions
 ) -> Matches:
     """Run :meth:`Backend.search`."""
-    backend = choose_backend(query, options.similarity, options.backend)
+    backend = choose_backend(query, options.similarity, options.backend, options.neighbors)
     return BACKENDS[backend].search(query, key, key_mask, query_mask, options)
 
 

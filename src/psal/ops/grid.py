@@ -9,6 +9,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+NORM_EPSILON = 1e-8  # "cosine" raises smaller norms of patches to this
+
 
 def coordinates_of(shape: Sequence[int], device: torch.device) -> list[Tensor]:
     """Return the coordinates of all N pixels of a grid: D tensors ``(N,)``."""
@@ -73,3 +75,19 @@ def padding_source(size: int, border: int, padding_mode: str, device: torch.devi
         position = position.remainder(period)
         return torch.minimum(position, period - position).clamp_max(size - 1)
     return position.masked_fill((position < 0) | (position >= size), -1)
+
+
+def window_sums(x: Tensor, sides: Sequence[int]) -> Tensor:
+    """Sum ``(B, *(S + sides − 1))`` over every patch: ``(B, *S)``. By slices: a running sum would spread NaN."""
+    for axis, side in enumerate(sides, start=1):
+        size = x.shape[axis] - side + 1
+        total = x.narrow(axis, 0, size)
+        for start in range(1, side):
+            total = total + x.narrow(axis, start, size)
+        x = total
+    return x
+
+
+def inverse_norms(padded: Tensor, sides: Sequence[int]) -> Tensor:
+    """Return 1 / ‖patch‖ for every patch of a padded map ``(B, C, *(S + sides − 1))``: ``(B, *S)``."""
+    return window_sums(padded.square().sum(1), sides).clamp_min(NORM_EPSILON**2).rsqrt()

@@ -84,11 +84,15 @@ def simd_path(name: str) -> Iterator[None]:
 def _search_fake(query: Tensor, key: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:
     neighbors = arguments[5]
     shape = (query.shape[0], neighbors, *query.shape[2:])
-    return query.new_empty(shape, dtype=torch.int64), query.new_empty(shape)
+    return query.new_empty(shape, dtype=torch.int64), query.new_empty(shape, dtype=_score_type(query))
 
 
 def _score_fake(query: Tensor, key: Tensor, index: Tensor, *arguments: Any) -> Tensor:
-    return query.new_empty(index.shape)
+    return query.new_empty(index.shape, dtype=_score_type(query))
+
+
+def _score_type(query: Tensor) -> torch.dtype:
+    return torch.promote_types(query.dtype, torch.float32)  # kernels that take half types compare in float32
 
 
 def _score_backward_fake(grad: Tensor, query: Tensor, key: Tensor, *arguments: Any) -> tuple[Tensor, Tensor]:
@@ -99,7 +103,11 @@ def _attend_fake(
     index: Tensor, score: Tensor, value: Tensor, patch_size: Sequence[int], temperature: float
 ) -> tuple[Tensor, Tensor]:
     grid = index.shape[2:]
-    return value.new_empty((*value.shape[:2], *grid)), score.new_empty((index.shape[0], 2, *grid))
+    out_type = torch.promote_types(value.dtype, score.dtype)
+    return (
+        value.new_empty((*value.shape[:2], *grid), dtype=out_type),
+        score.new_empty((index.shape[0], 2, *grid), dtype=out_type),
+    )
 
 
 def _attend_backward_fake(

@@ -10,6 +10,7 @@ its pixels.
 import math
 from collections.abc import Callable, Sequence
 from itertools import product
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,12 +19,14 @@ from torch.utils.checkpoint import checkpoint
 from psal.checks import check_scores
 from psal.matches import Matches, best_first
 from psal.ops import grid
+from psal.ops.grid import NORM_EPSILON as NORM_EPSILON
+from psal.ops.morton import morton_seeds
 from psal.ops.random import random_integers
-from psal.options import SearchOptions
+from psal.options import SearchOptions, Start
 from psal.seeds import draw_seed
 
 JUMPS = (1, 2, 4, 8)  # distances of jump flooding, in pixels
-NORM_EPSILON = 1e-8  # "cosine" raises smaller norms of patches to this
+SEEDED_DRAWS = 3  # random draws per flood after init="tree": results/seeding.json
 
 
 def search(
@@ -35,12 +38,13 @@ def search(
     1, 2, 4 and 8 away along each axis and shifts it back by that distance. Random search draws one key from each of a
     series of windows around the best match, each half the size of the one before.
 
+    With ``init="tree"``, :func:`psal.ops.morton.morton_seeds` gives candidates, and fewer and smaller windows follow.
+
     Raises:
-        ValueError: if ``options.init`` is "tree", which only the native backend has.
+        ValueError: if ``options.init`` is "tree" and the similarity a function, which it cannot seed.
     """
-    start = options.start(default_init="random")
-    if start.init == "tree":
-        raise ValueError("init='tree' needs the native backend, got backend='reference'")
+    if options.init == "tree" and callable(options.similarity):
+        raise ValueError("init='tree' needs similarity 'l2', 'dot' or 'cosine', got a function: use init='random'")
     with torch.no_grad():
         index = _search(query, key, key_mask, query_mask, options)  # [B, k, *Sq]
     return best_first(Matches(index, score(query, key, index, options)))
@@ -53,6 +57,7 @@ def _search(
     start, neighbors = options.start(default_init="random"), options.neighbors
     seed = draw_seed(options.seed).to(query.device)  # []
     batch, sq, sk = query.shape[0], query.shape[2:], key.shape[2:]
+    schedule = schedule_of(start, sk)
     valid = torch.ones(batch, math.prod(sk), dtype=torch.bool, device=key.device)  # [B, M]
     if key_mask is not None:
         valid = key_mask.flatten(1)  # [B, M]
@@ -79,12 +84,15 @@ def _search(
         best, order = best[:, :neighbors], order[:, :neighbors]  # [B, k, N] each
         index = torch.cat([index, candidate[:, None]], 1).gather(1, order)  # [B, k, N]
 
-    if start.index is not None:
-        for candidate in start.index.flatten(2).unbind(1):  # [B, N]
+    candidates = start.index
+    if start.init == "tree":
+        candidates = morton_seeds(query, key, key_mask, seed, options)
+    if candidates is not None:
+        for candidate in candidates.flatten(2).unbind(1):  # [B, N]
             in_range = (candidate >= 0) & (candidate < valid.shape[1])  # [B, N]
             push(candidate, active & in_range & _at(valid, candidate))
 
-    for iteration in range(start.iterations):
+    for iteration in range(schedule.floods):
         for jump in JUMPS:
             leader = index[:, 0]  # [B, N], double-buffered: a jump reads the matches from before it
             for axis, sign in product(range(len(sq)), (-1, 1)):
@@ -97,7 +105,7 @@ def _search(
                 allowed = active & exists & (match >= 0) & grid.inside(target, sk)  # [B, N]
                 candidate = grid.flatten(grid.clamp(target, sk), sk)  # [B, N]
                 push(candidate, allowed & _at(valid, candidate))
-        for draw, radius in enumerate(search_radii(sk)):
+        for draw, radius in enumerate(schedule.radii):
             target = []
             for axis, center in enumerate(grid.unflatten(index[:, 0].clamp_min(0), sk)):  # [B, N]
                 low = (center - radius).clamp_min(0)  # [B, N]
@@ -120,6 +128,26 @@ def _random_keys(valid: Tensor, active: Tensor, counter: Tensor, seed: Tensor, n
         position = low + random_integers(seed, neighbor + 1, counter, high - low) + rotation  # [B, N]
         chosen.append(keys.gather(1, position % count))  # [B, N]
     return torch.stack(chosen, 1).masked_fill(~active[:, None], -1)  # [B, k, N]
+
+
+class Schedule(NamedTuple):
+    """What follows the start of a search.
+
+    Attributes:
+        floods: how often the jumps are made, with random draws after the last.
+        radii: half-widths of the windows of those draws, each half of the one before.
+    """
+
+    floods: int
+    radii: list[int]
+
+
+def schedule_of(start: Start, sk: Sequence[int]) -> Schedule:
+    """Return the schedule of a start on a key of this size: good candidates need one more flood, but few draws."""
+    radii = search_radii(sk)
+    if start.init == "tree":
+        return Schedule(1 + start.iterations, radii[-SEEDED_DRAWS:])
+    return Schedule(start.iterations, radii)
 
 
 def search_radii(sk: Sequence[int]) -> list[int]:

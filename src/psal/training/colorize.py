@@ -101,7 +101,7 @@ def _preview_pairs(data: Path, size: int) -> tuple[list[tuple[Tensor, Tensor]], 
 
 
 def errors_on_split(
-    network: Callable[[Tensor, Tensor], Tensor], data: Path, split: str, size: int
+    network: Callable[[Tensor, Tensor], Tensor], data: Path, split: str, size: int, device: str = "cpu"
 ) -> dict[int, list[float]]:
     """Return the errors on the middle frames of a split's sequences, by the distance of the reference in frames.
 
@@ -110,6 +110,7 @@ def errors_on_split(
         data: folder of the DAVIS data set.
         split: "val" or "holdout", neither of which is trained on.
         size: side of the square frames, in pixels.
+        device: where the network is.
 
     Raises:
         psal.data.image_folder.MissingDataError: if the folder is not a DAVIS data set.
@@ -118,7 +119,7 @@ def errors_on_split(
     with torch.no_grad(), torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         for distance, pair in davis.distant_pairs(data, split, DISTANCES):
-            frame, reference = load_frames(pair, size)
+            frame, reference = (x.to(device) for x in load_frames(pair, size))
             errors[distance].append(inner_error(network(gray_of(frame), reference), frame).item())
     if not any(errors.values()):
         raise MissingDataError(f"{data} has no sequence with two or more frames in its {split} split")

@@ -6,6 +6,7 @@
 - :mod:`.window_atlas`: windows around all holes, packed into one small map
 - :mod:`.level_fill`: the state of the fill at one level
 - :mod:`.onion_peeling`: first fill of a hole, ring by ring
+- :mod:`.guide`: first fill after a rough one, which then leads the search
 - :mod:`.patch_search`: nearest patches for the hole and its surroundings
 - :mod:`.patch_voting`: colors from the patches found
 - :mod:`.shift_upsampling`: start of a level from the matches of the coarser one

@@ -1,9 +1,13 @@
 """Fill a hole from the coarsest level of a pyramid to the finest, alternating search and vote."""
 
 import math
+from dataclasses import replace
+from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
+from psal.editing.hole_filling.guide import Guide
 from psal.editing.hole_filling.hole_geometry import (
     PATCH_SIZE,
     bounding_box,
@@ -29,52 +33,76 @@ SEEDS_PER_LEVEL = 1000  # distance between the seeds of two levels
 UPSAMPLING_SEED = 500  # within a level; beyond the seeds of its turns
 
 
-def fill_hole(color: Tensor, hole: Tensor, *, seed: int, progress: Progress | None = None) -> Tensor:
+class Filled(NamedTuple):
+    """A filled hole."""
+
+    color: Tensor  # [C, H, W], unchanged outside the hole
+    target: Tensor  # int64 [N], flat positions of the hole's pixels, ascending
+    source: Tensor  # int64 [N], flat position of the known pixel that each was copied from, before blending
+
+
+def fill_hole(
+    color: Tensor,
+    hole: Tensor,
+    *,
+    seed: int,
+    sources: Tensor | None = None,
+    guide: Tensor | None = None,
+    progress: Progress | None = None,
+) -> Filled:
     """Fill a hole with patches of the rest of the image.
 
     Args:
         color: ``[C, H, W]``, 0..1. Values in the hole are ignored.
-        hole: bool ``[H, W]``, not empty; leaves at least one patch of known pixels.
+        hole: bool ``[H, W]``, not empty; leaves at least one patch of pixels that may be copied.
         seed: of the search.
+        sources: bool ``[H, W]``, pixels that may be copied; None for all.
+        guide: ``[C, H, W]``, 0..1, a rough fill that leads the search. Values outside the hole are ignored.
         progress: called with the fraction of the work that is done, 0..1.
-
-    Returns:
-        ``[C, H, W]``, unchanged outside the hole.
     """
     filled = color.clone()
     filled[:, hole] = 0
-    pyramid = _searchable_levels(build_pyramid(filled, hole, _count_levels(hole)))
-    fill = peel_onion(start_level(pyramid.pop()), seed)
+    pyramid = _searchable_levels(build_pyramid(filled, hole, _count_levels(hole), sources))
+    leader = Guide(guide.where(hole, color), len(pyramid)) if guide is not None else None
+    finest_sources = pyramid[0].sources
+    fill = start_level(pyramid.pop())
     coarsest = len(pyramid)
+    fill = leader.start(fill, coarsest, seed) if leader else peel_onion(fill, seed)
     for number in range(coarsest, -1, -1):
         level_seed = add_to_seed(seed, SEEDS_PER_LEVEL * (number + 1))
         if number < coarsest:
             fill = upsample_shifts(fill, pyramid.pop(), add_to_seed(level_seed, UPSAMPLING_SEED))
         turns = MAX_TURNS_COARSEST if number == coarsest else MAX_TURNS if number else MAX_TURNS_FINEST
         for turn in range(turns):
-            fill, change = _search_and_vote(fill, add_to_seed(level_seed, turn))
+            query = leader.lead(fill, number) if leader else fill
+            fill, change = _search_and_vote(fill, query.channels, add_to_seed(level_seed, turn))
             if progress:
                 progress(0.9 * 4.0**-number * (1 + 3 * (turn + 1) / turns) / 4)
             if change < MIN_CHANGE:
                 break
     region = fill.region.slices
-    target = fill.atlas.y[fill.hole], fill.atlas.x[fill.hole]
+    target = torch.stack([fill.atlas.y[fill.hole], fill.atlas.x[fill.hole]])
+    source = best_sources(fill)
     image = filled[:, *region]  # a view
-    image[:, *target] = blend_sources(image, ~hole[region], fill.atlas, fill.hole, best_sources(fill))
+    image[:, *target] = blend_sources(image, finest_sources[region], fill.atlas, fill.hole, source)
     if progress:
         progress(1.0)
-    return filled
+    corner, stride = torch.tensor([[fill.region.top], [fill.region.left]]), torch.tensor([[hole.shape[1]], [1]])
+    target, source = (((places + corner) * stride).sum(0) for places in (target, source))
+    order = target.argsort()
+    return Filled(filled, target[order], source[order])
 
 
-def has_valid_key(hole: Tensor) -> bool:
-    """Whether a hole leaves at least one patch of known pixels."""
-    return bool(valid_keys(patches_touching(hole)).any())
+def has_valid_key(sources: Tensor) -> bool:
+    """Whether pixels that may be copied, bool ``[H, W]``, have room for a patch."""
+    return bool(valid_keys(patches_touching(~sources)).any())
 
 
-def _search_and_vote(fill: LevelFill, seed: int) -> tuple[LevelFill, float]:
-    """One turn; also returns the mean absolute change of the hole's channels."""
+def _search_and_vote(fill: LevelFill, query: Tensor, seed: int) -> tuple[LevelFill, float]:
+    """One turn with the channels to search for; also returns the mean absolute change of the hole's channels."""
     weight = (MATCH_DECAY**-fill.depth).clamp_min(MIN_MATCH_WEIGHT)
-    voted = vote(search(fill, weight, fill.queries, random_candidates(fill, seed), seed), fill.hole)
+    found = search(replace(fill, channels=query), weight, fill.queries, random_candidates(fill, seed), seed)
+    voted = vote(replace(found, channels=fill.channels), fill.hole)
     return voted, (voted.channels - fill.channels)[:, fill.hole].abs().mean().item()
 
 
@@ -88,6 +116,6 @@ def _count_levels(hole: Tensor) -> int:
 def _searchable_levels(pyramid: list[Level]) -> list[Level]:
     """Levels before the first one with too few valid keys: holes swallow narrow known parts as the image shrinks."""
     for number, level in enumerate(pyramid[1:], 1):
-        if valid_keys(patches_touching(~level.known)).sum() < MIN_KEYS:
+        if valid_keys(patches_touching(~level.sources)).sum() < MIN_KEYS:
             return pyramid[:number]
     return pyramid

@@ -27,10 +27,10 @@ def patches_touching(mask: Tensor) -> Tensor:
 
 
 def valid_keys(touching: Tensor) -> Tensor:
-    """Centers of the patches that lie within the image and outside the hole, bool ``[H, W]``.
+    """Centers of the patches that lie within the image and outside a mask, bool ``[H, W]``.
 
     Args:
-        touching: bool ``[H, W]``, :func:`patches_touching` of the hole.
+        touching: bool ``[H, W]``, :func:`patches_touching` of the pixels that may not be copied.
     """
     valid, border = ~touching, PATCH_RADIUS
     valid[:border], valid[-border:], valid[:, :border], valid[:, -border:] = False, False, False, False

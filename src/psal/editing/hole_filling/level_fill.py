@@ -34,7 +34,7 @@ class LevelFill:
 
     region: Region
     keys: Tensor  # [C + 1, H, W]: features − ½, which loses less to cancellation, and the sum of their squares
-    valid_keys: Tensor  # bool [H, W], patches without unknown pixels
+    valid_keys: Tensor  # bool [H, W], patches of pixels that may all be copied
     atlas: WindowAtlas  # of the region
     channels: Tensor  # [C, h, w], features − ½: known pixels and the current fill
     hole: Tensor  # bool [h, w]
@@ -64,7 +64,7 @@ def start_level(level: Level, region: Region | None = None) -> LevelFill:
         region: part to search, which contains the whole hole; None is the whole level.
     """
     region = region or Region(0, 0, *level.known.shape)
-    known = level.known[region.slices]
+    known, sources = level.known[region.slices], level.sources[region.slices]
     channels = level.features(*region.slices) - 0.5
     touching = patches_touching(~known)
     atlas = pack_windows(touching, PATCH_RADIUS)
@@ -72,7 +72,7 @@ def start_level(level: Level, region: Region | None = None) -> LevelFill:
     return LevelFill(
         region=region,
         keys=torch.cat([channels, channels.square().sum(0, keepdim=True)]),
-        valid_keys=valid_keys(touching),
+        valid_keys=valid_keys(touching if level.sources is level.known else patches_touching(~sources)),
         atlas=atlas,
         channels=atlas.gather(channels),
         hole=atlas.gather(~known) & atlas.inside,

@@ -21,6 +21,7 @@ class Level(NamedTuple):
     color: Tensor  # [C, H, W]
     roughness: Tensor | None  # [1, H, W]; None at the finest level, where it is computed when needed
     known: Tensor  # bool [H, W]
+    sources: Tensor  # bool [H, W], known pixels that may be copied; the same tensor as ``known`` if all may
 
     def features(self, rows: slice, columns: slice) -> Tensor:
         """Color and local texture strength of a region, ``[C + 1, h, w]``: the channels that patches are compared by.
@@ -34,18 +35,20 @@ class Level(NamedTuple):
         return torch.cat([color, TEXTURE_WEIGHT * texture])
 
 
-def build_pyramid(color: Tensor, hole: Tensor, levels: int) -> list[Level]:
+def build_pyramid(color: Tensor, hole: Tensor, levels: int, sources: Tensor | None = None) -> list[Level]:
     """Halve an image repeatedly.
 
     Args:
         color: ``[C, H, W]``.
         hole: bool ``[H, W]``.
         levels: how many sizes.
+        sources: bool ``[H, W]``, pixels that may be copied; None for all known ones.
 
     Returns:
         The levels, finest first.
     """
-    pyramid = [Level(color, None, ~hole)]
+    known = ~hole
+    pyramid = [Level(color, None, known, known if sources is None else known & sources)]
     while len(pyramid) < levels:
         pyramid.append(_halve_level(pyramid[-1]))
     return pyramid
@@ -63,7 +66,14 @@ def _halve_level(level: Level) -> Level:
     """Mean of the known pixels of each 2 × 2 block."""
     height = level.known.shape[0]
     strips = [_halve_strip(level, slice(top, min(top + STRIP_ROWS, height))) for top in range(0, height, STRIP_ROWS)]
-    return Level(*(torch.cat(parts, -2) for parts in zip(*strips, strict=True)))
+    color, rough, known = (torch.cat(parts, -2) for parts in zip(*strips, strict=True))
+    sources = known if level.sources is level.known else halve_mask(level.sources)
+    return Level(color, rough, known, sources)
+
+
+def halve_mask(mask: Tensor) -> Tensor:
+    """Halve a mask ``[H, W]``: True where at least half of the pixels are."""
+    return halve(mask[None].float())[0] >= MIN_KNOWN_FRACTION
 
 
 def _halve_strip(level: Level, rows: slice) -> tuple[Tensor, Tensor, Tensor]:

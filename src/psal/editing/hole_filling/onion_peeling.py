@@ -35,13 +35,13 @@ def peel_onion(fill: LevelFill, seed: int) -> LevelFill:
         queries = fill.queries & touching & (depth <= ring)
         unmatched = queries & (fill.index < 0)
         sampled = torch.full_like(fill.index, -1)
-        sampled[unmatched] = _best_sampled_keys(fill, weight, unmatched, ring_seed)
+        sampled[unmatched] = best_sampled_keys(fill, weight, unmatched, ring_seed)
         fill = search(fill, weight, queries, torch.stack([fill.index, sampled]), ring_seed)
         fill = vote(fill, empty & (depth <= ring))
     return fill
 
 
-def _best_sampled_keys(fill: LevelFill, weight: Tensor, queries: Tensor, seed: int) -> Tensor:
+def best_sampled_keys(fill: LevelFill, weight: Tensor, queries: Tensor, seed: int) -> Tensor:
     """Most similar of a random sample of keys for each query, int64 ``[N]``; see :func:`search` for the product."""
     keys = _sample_keys(fill, int(queries.sum()), seed)
     patches = _patches(fill.keys[:-1], keys)  # [keys, d]

@@ -8,7 +8,7 @@ from psal.editing.hole_filling.window_atlas import WindowAtlas
 CORRECTION_RANGE = 64  # pixels over which corrections fade; without it the seams of a large hole add up to a drift
 
 
-def blend_sources(color: Tensor, known: Tensor, atlas: WindowAtlas, hole: Tensor, sources: Tensor) -> Tensor:
+def blend_sources(color: Tensor, usable: Tensor, atlas: WindowAtlas, hole: Tensor, sources: Tensor) -> Tensor:
     """Copy pixels into a hole and correct them so that their gradients fit each other and the border of the hole.
 
     Between two pixels copied from adjacent positions the target gradient is the original one. Across a seam it is the
@@ -16,7 +16,7 @@ def blend_sources(color: Tensor, known: Tensor, atlas: WindowAtlas, hole: Tensor
 
     Args:
         color: ``[C, H, W]``.
-        known: bool ``[H, W]``.
+        usable: bool ``[H, W]``, pixels whose gradients may be taken: those that may be copied.
         atlas: windows around the hole.
         hole: bool ``[h, w]``, in the atlas.
         sources: int64 ``[2, N]``, row and column in the image that each pixel of the hole is copied from.
@@ -30,9 +30,9 @@ def blend_sources(color: Tensor, known: Tensor, atlas: WindowAtlas, hole: Tensor
     copied = color[:, source_y, source_x]  # [C, h, w]
 
     def difference(dy: int, dx: int) -> Tensor:
-        """Color next to each source minus the color at the source; 0 where unknown."""
+        """Color next to each source minus the color at the source; 0 where that may not be taken."""
         beside = (source_y + dy).clamp(0, height - 1), (source_x + dx).clamp(0, width - 1)
-        return (color[:, *beside] - copied) * known[beside]
+        return (color[:, *beside] - copied) * usable[beside]
 
     across = _stronger(difference(0, 1)[:, :, :-1], -difference(0, -1)[:, :, 1:]) - copied.diff(dim=2)
     down = _stronger(difference(1, 0)[:, :-1], -difference(-1, 0)[:, 1:]) - copied.diff(dim=1)

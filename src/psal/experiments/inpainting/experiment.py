@@ -11,19 +11,11 @@ from torch import Tensor
 
 from psal.data.image_folder import fingerprint
 from psal.experiments.experiment import Progress
-from psal.experiments.inpainting.fillers import (
-    NETWORKS,
-    WITHOUT_TRAINING,
-    Filler,
-    fill_by_patches,
-    fill_by_telea,
-    has_opencv,
-    network_filler,
-)
+from psal.experiments.inpainting.fillers import Filler, fill_by_patches, fill_by_telea, has_opencv, network_filler
 from psal.experiments.inpainting.lpips import LPIPS
 from psal.experiments.inpainting.metrics import score
 from psal.experiments.inpainting.pictures import MaskedPicture, MaskedPictures
-from psal.experiments.inpainting.tables import cell_name
+from psal.experiments.inpainting.tables import NETWORKS, WITHOUT_TRAINING, cell_name
 from psal.measure.record import Cell, Record
 from psal.training.loop import WEIGHTS
 

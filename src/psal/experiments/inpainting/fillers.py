@@ -1,16 +1,17 @@
 """Ways to fill a hole that Table 6 compares: networks, and methods that need no training."""
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from psal.editing.inpaint import inpaint
+from psal import inpaint
 from psal.errors import UsageError
-from psal.models.inpainting.attentions import build_inpainting_attention, label
+from psal.experiments.inpainting.tables import Network
+from psal.models.inpainting.attentions import build_inpainting_attention
 from psal.models.inpainting.filling import attention_of, fill
 from psal.models.inpainting.weights import load_generator
 from psal.swap import swap_attention_
@@ -18,29 +19,6 @@ from psal.swap import swap_attention_
 Filler = Callable[[Tensor, Tensor], Tensor]  # picture (1, 3, H, W) in 0..1 and hole (1, 1, H, W) to the filled picture
 SEED = 0
 TELEA_RADIUS = 3  # pixels, OpenCV's usual one
-
-
-class Network(NamedTuple):
-    """A row of the table: the attention that a network is trained with, and the attention it is tested with."""
-
-    trained: str
-    tested: str
-
-    @property
-    def title(self) -> str:
-        if self.trained == self.tested:
-            return label(self.trained) if self.trained != "none" else "No attention branch"
-        return f"{label(self.trained)} → {label(self.tested)}"
-
-
-NETWORKS = (
-    Network("contextual", "contextual"),
-    Network("psal3", "psal3"),
-    Network("contextual", "psal3"),
-    Network("contextual", "none"),
-    Network("none", "none"),
-)
-WITHOUT_TRAINING = {"patches": "psal.inpaint", "telea": "OpenCV's Telea"}
 
 
 def network_filler(weights: Path, network: Network) -> Filler:
@@ -79,6 +57,4 @@ def fill_by_telea(image: Tensor, hole: Tensor) -> Tensor:
 
 def has_opencv() -> bool:
     """Return whether OpenCV is installed."""
-    from importlib.util import find_spec
-
     return find_spec("cv2") is not None

@@ -9,14 +9,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from psal.editing.inpaint_network import needed_memory
 from psal.experiments.experiment import Progress
 from psal.measure.memory import peak_of, return_freed_memory
 from psal.measure.process import run_in_fresh_process
 from psal.measure.record import Cell, Record
 from psal.measure.table import Table
 from psal.models.inpainting.attentions import label
-from psal.models.inpainting.filling import attention_of, fill
+from psal.models.inpainting.filling import attention_of, fill, needed_memory
 from psal.models.inpainting.generator import STRIDE
 from psal.models.inpainting.weights import build_generator
 

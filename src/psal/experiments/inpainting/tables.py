@@ -2,13 +2,36 @@
 
 import statistics
 from itertools import count, takewhile
+from typing import NamedTuple
 
 from psal.experiments import paper
-from psal.experiments.inpainting.fillers import NETWORKS, WITHOUT_TRAINING, Network
 from psal.experiments.inpainting.metrics import METRICS, interval, summary
 from psal.measure.record import Record
 from psal.measure.table import Table
+from psal.models.inpainting.attentions import label
 
+
+class Network(NamedTuple):
+    """A row of the table: the attention that a network is trained with, and the attention it is tested with."""
+
+    trained: str
+    tested: str
+
+    @property
+    def title(self) -> str:
+        if self.trained == self.tested:
+            return label(self.trained) if self.trained != "none" else "No attention branch"
+        return f"{label(self.trained)} → {label(self.tested)}"
+
+
+NETWORKS = (
+    Network("contextual", "contextual"),
+    Network("psal3", "psal3"),
+    Network("contextual", "psal3"),
+    Network("contextual", "none"),
+    Network("none", "none"),
+)
+WITHOUT_TRAINING = {"patches": "psal.inpaint", "telea": "OpenCV's Telea"}
 TITLES = {
     "scenes": "photographs with masks of their own",
     "rectangles": "random rectangles",

@@ -4,7 +4,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from psal.models.inpainting.contextual_attention import ContextualAttention
 from psal.models.inpainting.generator import STRIDE, Generator
+
+FLOATS_PER_PIXEL = 6  # times the width: peak of the convolutions, measured by psal bench inpainting large
 
 
 @torch.no_grad()
@@ -40,3 +43,12 @@ def attention_of(network: Generator) -> torch.nn.Module | None:
     """Return the network's attention layer, or None if it has no attention branch."""
     branch = network.refinement.attention_branch
     return None if branch is None else branch.attention
+
+
+def needed_memory(network: Generator, height: int, width: int) -> int:
+    """Return about how many bytes the network needs for a picture of this size; a lower bound for its attention."""
+    layer = attention_of(network)
+    inside = 4 * FLOATS_PER_PIXEL * network.width * height * width
+    if not isinstance(layer, ContextualAttention):
+        return inside
+    return max(inside, layer.min_memory(4 * network.width, -(-height // STRIDE), -(-width // STRIDE)))
