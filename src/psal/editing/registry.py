@@ -1,7 +1,7 @@
 """The edits by name. The command line, the page, the demo and the sample pictures read this table.
 
 A new edit also needs its name in psal/__init__.py, a sample in data/samples.py, a presenter in cli/demo.py and its
-texts in app/tab_edit.py.
+texts in app/tab_edit.py; without them the page leaves it out.
 
 Nothing heavy is imported here, so that ``psal --help`` stays quick: an edit's function is imported on first use.
 """
