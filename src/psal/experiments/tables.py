@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from psal.experiments import colorization_tables, layer_speed, memory, reconstruction
+from psal.experiments import colorization_tables, layer_speed, memory, reconstruction, seeding_tables
 from psal.experiments.gmflow import tables as gmflow_tables
 from psal.measure.record import Record
 from psal.measure.table import Table, quantity_tables
@@ -12,6 +12,7 @@ EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
     "layer_speed": layer_speed.tables,
     "memory": memory.tables,
     "reconstruction": reconstruction.tables,
+    "seeding": seeding_tables.tables,
     **{f"colorization_{name}": colorization_tables.tables for name in colorization_tables.COMPARISONS},
 }
 
