@@ -133,7 +133,7 @@ def _identity(weights: Path) -> Cell:
 
 def _check_same_weights(record: Record, identities: Mapping[str, Cell]) -> None:
     for name, identity in identities.items():
-        if identity and name in record.cells and record.cells[name]["weights"] != identity["weights"]:
+        if identity and name in record.cells and record.cells[name].get("weights") != identity["weights"]:
             raise UsageError(
                 f"{record.path} has {name!r} of other weights: "
                 "add --overwrite to measure again, or choose another folder"
