@@ -47,6 +47,7 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kChunkRows": ("tree", ("8", "32")),
     "kChunkPixels": ("tree", ("1024", "16384")),
     "kIncrementalGain": ("tree", ("1", "1000")),
+    "kBoundedMinVectors": ("wide", ("1000",)),
     "kLowerBoundMinVectors": ("random", ("1000",)),
     "kTermCapacity": ("train", ("256", "4096")),
     "kRowsPerTask": ("train", ("2", "32")),

@@ -39,7 +39,10 @@ constexpr double kNoiseThreshold = 0.67;  // see TreeSeeds::noisiness()
 // Sweeps (kernels/sweep-inl.h). A chunk has at least this many rows and pixels.
 constexpr int64_t kChunkRows = 16;
 constexpr int64_t kChunkPixels = 4096;
-constexpr int64_t kIncrementalGain = 3;  // moved_cost() is used if a patch has this many times the vectors of a face
+constexpr int64_t kIncrementalGain = 3;  // face_changes() is used if a patch has this many times the vectors of a face
+
+// Costs (kernels/patch_sum-inl.h).
+constexpr int64_t kBoundedMinVectors = 64;  // from so many vectors per patch, stopping early saves more than it costs
 
 // Jump flooding (kernels/lower_bound-inl.h).
 constexpr int64_t kLowerBoundMinVectors = 4;  // up to this many vectors per patch, the full cost is cheap enough

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "target.h"
 
@@ -45,6 +46,14 @@ struct Lanes {
 // Lanes of all ones or all zeros: the results of comparisons.
 template <typename T>
 using Bits = Lanes<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
+
+// Calls f(0) … f(N − 1) with compile-time constants: arrays of lanes indexed by them stay in registers.
+template <int N, typename F>
+inline void unrolled(const F& f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    (f(std::integral_constant<int, I>()), ...);
+  }(std::make_integer_sequence<int, N>());
+}
 
 template <typename R, typename T, typename F>
 inline Lanes<R> each(const Lanes<T>& a, const F& f) {
