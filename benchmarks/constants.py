@@ -37,7 +37,6 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kMaxFrequencyOrder[]": ("tree", ("{9, 2, 2}", "{9, 4, 2}")),
     "kLeafSize": ("tree", ("32", "128")),
     "kSplitSamples": ("tree", ("16", "144")),
-    "kLeafPrefilter": ("tree", ("4", "12")),
     "kUsualPlan": ("tree", ("{2, 2, 1, true, 0}", "{4, 2, 8, true, 0}", "{4, 2, 4, true, 2}", "{8, 2, 4, true, 0}")),
     "kThoroughPlan": ("patch 3", ("{1, 1, 4, false, 2}", "{1, 1, 16, false, 5}")),
     "kNoisePlan": ("noise", ("{1, 1, 16, false, 8}", "{1, 1, 32, false, 24}")),

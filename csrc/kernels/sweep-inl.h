@@ -176,6 +176,11 @@ class Sweep {
     reader.finish([&](int32_t key, float distance) {
       if (!bounded || distance < best.worst()) state_.offer(pixel.padded_index, key, best);
     });
+    if (!best.full())
+      reader.take_until_enough([&](int32_t key) {
+        state_.offer(pixel.padded_index, key, best);
+        return !best.full();
+      });
   }
 
   // The matches of the pixel before this one along an axis; empty if there is none.

@@ -19,7 +19,6 @@ constexpr int64_t kMaxFrequencyOrder[] = {9, 3, 2};  // highest total DCT order,
 // Tree seeding (kernels/tree-inl.h, kernels/sweep-inl.h).
 constexpr int64_t kLeafSize = 64;  // keys per leaf, within a factor of 3/4 to 3/2
 constexpr int kSplitSamples = 48;  // keys from which the axis and the median of a split are estimated
-constexpr int kLeafPrefilter = 8;  // descriptor components that are compared before the rest; even
 
 // How thoroughly the tree is searched (kernels/tree_seeds-inl.h).
 struct SeedPlan {
