@@ -174,8 +174,9 @@ def nvidia_resources(compiled: Any, target: str) -> dict[str, Any]:
         file.flush()
 
         def output_of(tool: str, *options: str) -> str:
-            command = [tools / tool, *options, file.name]
-            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            command = [str(tools / tool), *options, file.name]
+            output: str = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+            return output
 
         match = re.search(r"REG:(\d+) STACK:(\d+)", output_of("cuobjdump", "-res-usage"))
         assert match

@@ -4,27 +4,29 @@
 scores of the native kernels, which agree and take a thirtieth of the time.
 """
 
+import argparse
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 
 import torch
-from torch import Tensor
 
 import psal
 from benchmarks import frames
 from benchmarks.frames import Pair, load_pair
-from benchmarks.runner import Benchmark
 from psal.data.image_folder import MissingDataError
-from psal.measure.quantities import Quantities
-from psal.measure.record import Cell
-from psal.measure.terminal import track
+from psal.errors import UsageError
+from psal.experiments.seeding_tables import tables
+from psal.measure.machine import PACKAGES, metadata
+from psal.measure.record import Cell, Record
+from psal.measure.terminal import show, track
 from psal.ops import native, reference
 
 Search = Callable[[Pair], psal.Matches]
 
+COMMAND = "python -m benchmarks.seeding"
 SIZE, QUICK_SIZE = 256, 32
 EXACT_STRIDE = 4  # every fourth query along each axis is compared with exhaustive search
 
@@ -53,55 +55,42 @@ SEARCHES: dict[str, Search] = {
 }
 
 
-class Frames:
-    """Pairs of frames of all sequences, and their exact matches, computed once."""
-
-    def __init__(self, data: Path, size: int) -> None:
-        self.names = frames.sequences(data)
-        self._load = cache(partial(self._read, data, size))
-
-    @staticmethod
-    def _read(data: Path, size: int, sequence: str) -> tuple[Pair, Tensor, psal.Matches]:
-        pair = load_pair(data, sequence, size)
-        mask = torch.zeros_like(pair.query[:, :1], dtype=torch.bool)
-        mask[..., ::EXACT_STRIDE, ::EXACT_STRIDE] = True
-        return pair, mask, psal.exact_match(pair.query, pair.key, neighbors=1, query_mask=mask)
-
-    def cost_ratio(self, sequence: str, search: Search) -> float:
-        """Mean cost of a search's best matches over that of the exact ones."""
-        pair, mask, exact = self._load(sequence)
+def measure(data: Path, sequence: str, size: int) -> Cell:
+    """Mean cost of each search's best matches over that of the exact ones, on a pair of frames of a sequence."""
+    pair = load_pair(data, sequence, size)
+    mask = torch.zeros_like(pair.query[:, :1], dtype=torch.bool)
+    mask[..., ::EXACT_STRIDE, ::EXACT_STRIDE] = True
+    exact = psal.exact_match(pair.query, pair.key, neighbors=1, query_mask=mask)
+    costs = {}
+    for name, search in SEARCHES.items():
         index, score = search(pair)
         found = psal.Matches(index[:, :1].where(mask, -1), score[:, :1].where(mask, -torch.inf))
-        return psal.match_quality(found, exact).cost_ratio
-
-
-def measure(pairs: Frames, name: str) -> Cell:
-    """Measure a search on all sequences."""
-    costs = {sequence: pairs.cost_ratio(sequence, SEARCHES[name]) for sequence in track(pairs.names, name)}
-    quantities = Quantities()
-    quantities.add(name, list(costs.values()), against="exact search")
-    return quantities.cell(sequences=costs)
-
-
-BENCHMARK = Benchmark(
-    "seeding",
-    "Measure how close searches come to the exact matches, by what they start from.",
-    list(SEARCHES),
-    packages=("torch", "numpy", "pillow"),
-    data=f"folder with {frames.LAYOUT}",
-)
+        costs[name] = psal.match_quality(found, exact).cost_ratio
+    return {"costs": costs}
 
 
 def main() -> None:
-    """Measure, print the table and write results/seeding.json."""
-    arguments = BENCHMARK.parser().parse_args()
+    """Measure every sequence that results/seeding.json lacks, and print the table."""
+    parser = argparse.ArgumentParser(prog=COMMAND, description="Measure how close searches come to the exact matches.")
+    parser.add_argument("--data", type=Path, required=True, help=f"folder with {frames.LAYOUT}".replace("%", "%%"))
+    parser.add_argument("--out", type=Path, help="folder of the JSON file [results; build with --quick]")
+    parser.add_argument("--overwrite", action="store_true", help="measure everything again")
+    parser.add_argument("--quick", action="store_true", help="smoke test with tiny inputs; its numbers mean nothing")
+    parser.add_argument("--threads", type=int, default=2, help="number of CPU threads [2]")
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
     size = QUICK_SIZE if arguments.quick else SIZE
+    folder = arguments.out or Path("build" if arguments.quick else "results")
     try:
-        pairs = Frames(arguments.data, size)
-    except MissingDataError as error:
+        names = frames.sequences(arguments.data)
+        about = metadata(f"{COMMAND} --data folder", PACKAGES)
+        record = Record.resume(folder / "seeding.json", {"size": size, "sequences": names}, about, arguments.overwrite)
+        for name in track(names, "sequences"):
+            record.measure_once(name, partial(measure, arguments.data, name, size))
+    except (MissingDataError, UsageError, OSError) as error:
         sys.exit(f"error: {error}")
-    groups = {name: partial(measure, pairs, name) for name in SEARCHES}
-    BENCHMARK.measure(arguments, {"size": size, "sequences": pairs.names}, groups)
+    show(record, tables(record))
+    print(f"written to {record.path}", file=sys.stderr)
 
 
 if __name__ == "__main__":

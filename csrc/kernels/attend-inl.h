@@ -33,9 +33,6 @@ template <typename T>
 struct LogMass {
   T max_score = std::numeric_limits<T>::infinity();  // together with 0: the sum has no terms, every weight is 0
   T log_sum = 0;                                     // log Σ e^((score − max_score) / temperature)
-
-  bool is_empty() const { return max_score == std::numeric_limits<T>::infinity() && log_sum == 0; }
-  T log_weight(T score, T inverse_temperature) const { return (score - max_score) * inverse_temperature - log_sum; }
 };
 
 template <typename T>
@@ -48,9 +45,7 @@ class Attention {
     keys_ = PaddedGrid(arguments.key_shape, border_);
     links_.fill(arguments.index, queries_, keys_,
                 [&](int64_t match, int64_t, int64_t) { return arguments.score[match]; });
-    is_key_ = Buffer<uint8_t>(keys_.padded.count(), 0);
-    for (int64_t row = 0; row < keys_.shape.rows(); ++row)
-      std::fill_n(is_key_.get() + keys_.row_start(row), keys_.shape.size[2], uint8_t(1));
+    is_key_ = inner_pixels(keys_);
   }
 
   void forward() {
@@ -77,6 +72,14 @@ class Attention {
 
   PaddedMap<T> map_of(const View<const T>& view, const Shape& shape) const {
     return padded_map(view, shape, arguments_.channels, border_, Padding::zeros);
+  }
+
+  // By padded index: 1 in the inner grid, 0 in the border.
+  static Buffer<uint8_t> inner_pixels(const PaddedGrid& grid) {
+    Buffer<uint8_t> inner(grid.padded.count(), 0);
+    for (int64_t row = 0; row < grid.shape.rows(); ++row)
+      std::fill_n(inner.get() + grid.row_start(row), grid.shape.size[2], uint8_t(1));
+    return inner;
   }
 
   static Coordinates center_of(const PaddedGrid& grid, int64_t row, int64_t x) {
@@ -118,22 +121,25 @@ class Attention {
       terms.add_to(value, total);
       terms.size = 0;
     };
-    collect(links_, center, queries_.shape, keys_, terms, flush,
-            [&](int64_t link, int32_t key) { terms.push(key, links_.weight[link], is_key_[key]); });
+    collect(links_, center, queries_.shape, keys_, terms, flush, [&](int64_t link, int32_t key, int64_t at) {
+      return terms.put(at, key, links_.weight[link], is_key_[key]);
+    });
     if (!any) return {};
     const T scale = 1 / mass;
     for (int64_t c = 0; c < arguments_.channels; ++c) total[c] *= scale;
     return {.max_score = max_score, .log_sum = std::log(mass)};
   }
 
-  // Collects the terms of the window around `center`: push_term(e, p) adds that of link e, which leads to the padded
-  // index p. Calls flush() whenever the terms are full, and at the end.
+  // Collects the terms of the window around `center`: push_term(e, p, n) puts that of link e, which leads to the padded
+  // index p, as term n, and returns whether it exists. Calls flush() whenever the terms are full, and at the end.
   template <typename AnyLinks, typename Flush, typename PushTerm>
   void collect(const AnyLinks& links, const Coordinates& center, const Shape& shape, const PaddedGrid& to,
                Terms<T>& terms, const Flush& flush, const PushTerm& push_term) const {
     for_window(links, center, arguments_.patch, shape, to, [&](int64_t first, int64_t last, int64_t shift) {
       const auto push_terms = [&](int64_t begin, int64_t end) {
-        for (int64_t e = begin; e < end; ++e) push_term(e, int32_t(links.far_end[e] + shift));
+        int64_t size = terms.size;  // a local variable stays in a register
+        for (int64_t e = begin; e < end; ++e) size += push_term(e, int32_t(links.far_end[e] + shift), size);
+        terms.size = size;
       };
       terms.add(first, last, push_terms, flush);
     });
@@ -162,15 +168,15 @@ class Attention {
 
   // What gradients need of every query, by padded index: its mass, and ⟨grad, out⟩.
   void read_forward(const PaddedMap<T>& grad) {
-    mass_ = Buffer<LogMass<T>>(queries_.padded.count(), LogMass<T>());
+    max_score_ = Buffer<T>(queries_.padded.count(), T(0));
+    log_sum_ = Buffer<T>(queries_.padded.count(), T(0));
     grad_dot_out_ = Buffer<T>(queries_.padded.count(), T(0));
     const int64_t width = queries_.shape.size[2], count = queries_.shape.count();
     for_ranges(queries_.shape.rows(), kRowsPerTask, [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t start = queries_.row_start(row);
-        for (int64_t x = 0; x < width; ++x)
-          mass_[start + x] = {.max_score = arguments_.log_mass[row * width + x],
-                              .log_sum = arguments_.log_mass[count + row * width + x]};
+        std::copy_n(arguments_.log_mass + row * width, width, max_score_.get() + start);
+        std::copy_n(arguments_.log_mass + count + row * width, width, log_sum_.get() + start);
         for (int64_t c = 0; c < arguments_.channels; ++c)
           for (int64_t x = 0; x < width; ++x)
             grad_dot_out_[start + x] += grad.pixel(start + x)[c] * arguments_.out[c * count + row * width + x];
@@ -191,78 +197,98 @@ class Attention {
     }
     const PaddedMap<T> value = map_of(arguments_.value, arguments_.key_shape);
     for_ranges(queries_.shape.rows(), kWindowRowsPerTask, [&](int64_t begin, int64_t end) {
-      Buffer<T> weight(k * arguments_.patch.count() + kWidth<T>, -kInfinity);
+      Buffer<T> weight(k * arguments_.patch.count() + kWidth<T>);
+      Buffer<SharedWindow> window(k);
       for (int64_t row = begin; row < end; ++row)
         for (int64_t x = 0; x < width; ++x) {
-          const int64_t query = row * width + x, padded_index = queries_.row_start(row) + x;
-          compute_weights(padded_index, x, query, weight.get());
+          const int64_t query = row * width + x;
+          int64_t size = 0;
           for (int64_t n = 0; n < k; ++n) {
-            T& gradient = grad_score[n * count + query];
-            gradient = 0;
-            if (links_.is_missing(query * k + n)) continue;
-            const T* weights = weight.get() + n * arguments_.patch.count();
-            gradient = score_gradient(grad, value, padded_index, links_.far_end[query * k + n] + x, weights);
-            gradient *= arguments_.inverse_temperature;
+            window[n] = shared_window(center_of(queries_, row, x), query * k + n);
+            write_log_weights(window[n], links_.weight[query * k + n], weight.get() + size);
+            size += window[n].shape.count();
+          }
+          for (int64_t i = 0; i < size; i += kWidth<T>) store(weight.get() + i, exponential(load(weight.get() + i)));
+          const T* weights = weight.get();
+          for (int64_t n = 0; n < k; ++n) {
+            grad_score[n * count + query] = score_gradient(grad, value, window[n], weights);
+            weights += window[n].shape.count();
           }
         }
     });
   }
 
-  // The weights of a query's links in each pixel of its window, [k][window]; −1 where there is no such pixel or key.
-  void compute_weights(int64_t padded_index, int64_t x, int64_t query, T* weight) const {
-    const int64_t side = arguments_.patch.size[2];
-    T* next = weight;
-    for (int64_t link = query * links_.neighbors; link < (query + 1) * links_.neighbors; ++link) {
-      if (links_.is_missing(link)) {
-        next += arguments_.patch.count();
-        continue;
-      }
-      for_patch_rows(padded_index, links_.far_end[link] + x, [&](int64_t i, int64_t j) {
-        for (int64_t e = 0; e < side; ++e) {
-          const bool exists = is_key_[j + e] && !mass_[i + e].is_empty();
-          next[e] = exists ? log_weight(i + e, links_.weight[link]) : kInfinity;
-        }
-        next += side;
-      });
+  // The pixels of a link's window that are in the grids at both of its ends.
+  struct SharedWindow {
+    int64_t query, key;  // padded indices of the first of them
+    Shape shape;
+  };
+
+  SharedWindow shared_window(const Coordinates& center, int64_t link) const {
+    SharedWindow window = {.query = queries_.origin, .key = links_.far_end[link] + center[2], .shape = {}};
+    for (int axis = 0; axis < kAxes; ++axis) window.query += center[axis] * queries_.stride[axis];
+    if (links_.is_missing(link)) window.shape.size[2] = 0;
+    if (links_.is_missing(link) || arguments_.patch.count() == 1) return window;
+    const Coordinates key = keys_.coordinates(window.key);
+    for (int axis = 0; axis < kAxes; ++axis) {
+      const int64_t radius = arguments_.patch.radius(axis);
+      const int64_t before = std::min(radius, std::min(center[axis], key[axis]));
+      const int64_t after = std::min(queries_.shape.size[axis] - center[axis], keys_.shape.size[axis] - key[axis]);
+      window.shape.size[axis] = before + std::min(radius + 1, after);
+      window.query -= before * queries_.stride[axis];
+      window.key -= before * keys_.stride[axis];
     }
-    for (T* weights = weight; weights < next; weights += kWidth<T>) {
-      const Lanes<T> logs = load(weights);
-      store(weights, select(logs == kInfinity, broadcast(T(-1)), exponential(logs)));
-    }
+    return window;
   }
 
-  T score_gradient(const PaddedMap<T>& grad, const PaddedMap<T>& value, int64_t query, int64_t key,
-                   const T* weight) const {
-    const int64_t channels = grad.channels, whole = channels / kWidth<T> * kWidth<T>, side = arguments_.patch.size[2];
-    const Bits<T> tail = first_lanes<T>(channels - whole);
-    T along_out = 0;
-    Lanes<T> total[2] = {};  // two accumulators, so that additions overlap
-    for_patch_rows(query, key, [&](int64_t i, int64_t j) {
-      const T *g = grad.pixel(i), *v = value.pixel(j);
-      for (int64_t e = 0; e < side; ++e, g += channels, v += channels) {
-        if (weight[e] < 0) continue;
-        along_out += weight[e] * grad_dot_out_[i + e];
-        for (int64_t c = 0; c < whole; c += kWidth<T>) total[e % 2] += weight[e] * (load(g + c) * load(v + c));
-        if (whole < channels) total[e % 2] += weight[e] * masked<T>(load(g + whole) * load(v + whole), tail);
-      }
-      weight += side;
-    });
-    return sum<T>(total[0] + total[1]) - along_out;
-  }
-
-  // Calls body(i, j) for each row of the windows around a query and a key, with the padded indices of its first pixels.
+  // Calls body(i, j) for each row of a window, with the padded indices of its first pixels.
   template <typename Body>
-  void for_patch_rows(int64_t query, int64_t key, const Body& body) const {
-    const Patch& patch = arguments_.patch;
-    for (int64_t z = -patch.radius(0); z <= patch.radius(0); ++z)
-      for (int64_t y = -patch.radius(1); y <= patch.radius(1); ++y)
-        body(query + z * queries_.stride[0] + y * queries_.stride[1] - patch.radius(2),
-             key + z * keys_.stride[0] + y * keys_.stride[1] - patch.radius(2));
+  void for_rows(const SharedWindow& window, const Body& body) const {
+    for (int64_t z = 0; z < window.shape.size[0]; ++z)
+      for (int64_t y = 0; y < window.shape.size[1]; ++y)
+        body(window.query + z * queries_.stride[0] + y * queries_.stride[1],
+             window.key + z * keys_.stride[0] + y * keys_.stride[1]);
+  }
+
+  // The logarithms of the weights that a link has in the pixels of its window, one after the other.
+  void write_log_weights(const SharedWindow& window, T score, T* weight) const {
+    const int64_t count = window.shape.size[2];
+    for_rows(window, [&](int64_t i, int64_t) {
+      for (int64_t e = 0; e < count; e += kWidth<T>) {  // the next row overwrites what is written behind the end
+        const Lanes<T> above = (broadcast(score) - load(max_score_.get() + i + e)) * arguments_.inverse_temperature;
+        store(weight + e, above - load(log_sum_.get() + i + e));
+      }
+      weight += count;
+    });
+  }
+
+  T score_gradient(const PaddedMap<T>& grad, const PaddedMap<T>& value, const SharedWindow& window,
+                   const T* weight) const {
+    const int64_t channels = grad.channels, whole = channels / kWidth<T> * kWidth<T>, count = window.shape.size[2];
+    const Bits<T> tail = first_lanes<T>(channels - whole), row_tail = first_lanes<T>((count - 1) % kWidth<T> + 1);
+    Lanes<T> even{}, odd{}, along_out{};  // several accumulators, so that additions overlap
+    for_rows(window, [&](int64_t i, int64_t j) {
+      for (int64_t e = 0; e < count; e += kWidth<T>) {
+        const Lanes<T> product = load(weight + e) * load(grad_dot_out_.get() + i + e);
+        along_out += e + kWidth<T> < count ? product : masked<T>(product, row_tail);
+      }
+      const auto add = [&](Lanes<T>& total, int64_t e) {
+        const T *g = grad.pixel(i + e), *v = value.pixel(j + e);
+        for (int64_t c = 0; c < whole; c += kWidth<T>) total += weight[e] * (load(g + c) * load(v + c));
+        if (whole < channels) total += weight[e] * masked<T>(load(g + whole) * load(v + whole), tail);
+      };
+      int64_t e = 0;
+      for (; e + 2 <= count; e += 2) add(even, e), add(odd, e + 1);
+      if (e < count) add(even, e);
+      weight += count;
+    });
+    return sum<T>(even + odd - along_out) * arguments_.inverse_temperature;
   }
 
   // Key y was read by pixel s + e for each link s → y − e: grad value[y] = Σ w · grad[s + e].
   void write_value_gradient(const PaddedMap<T>& grad, T* grad_value) {
     const LinksByKey<T> links(arguments_.index, links_, queries_, keys_);
+    const Buffer<uint8_t> is_query = inner_pixels(queries_);
     write_rows(keys_, grad_value, [&](int64_t row, int64_t x, T* total) {
       Terms<T> terms;
       const auto flush = [&] {
@@ -270,23 +296,21 @@ class Attention {
         terms.add_to(grad, total);
         terms.size = 0;
       };
-      collect(links, center_of(keys_, row, x), keys_.shape, queries_, terms, flush, [&](int64_t link, int32_t query) {
-        terms.push(query, log_weight(query, links.weight[link]), !mass_[query].is_empty());
-      });
+      collect(links, center_of(keys_, row, x), keys_.shape, queries_, terms, flush,
+              [&](int64_t link, int32_t query, int64_t at) {
+                const T above = (links.weight[link] - max_score_[query]) * arguments_.inverse_temperature;
+                return terms.put(at, query, above - log_sum_[query], is_query[query]);
+              });
     });
-  }
-
-  // Of a link with this score, in the pixel with this padded index.
-  T log_weight(int64_t padded_index, T score) const {
-    return mass_[padded_index].log_weight(score, arguments_.inverse_temperature);
   }
 
   const AttendArguments<T>& arguments_;
   Links<T> links_;  // their weights are the scores
   Border border_;
   PaddedGrid queries_, keys_;
-  Buffer<uint8_t> is_key_;   // by padded index: 0 in the border
-  Buffer<LogMass<T>> mass_;  // by the query's padded index; backward only, like the next
+  Buffer<uint8_t> is_key_;  // by padded index: 0 in the border
+  // By the query's padded index; backward only.
+  Buffer<T> max_score_, log_sum_;  // see LogMass
   Buffer<T> grad_dot_out_;
 };
 

@@ -38,18 +38,19 @@ struct BestK {
 
   // Adds a key; if full, it replaces the worst one, which its cost must undercut.
   void push(int32_t key, T cost) {
-    if (!full()) ++size;
-    keys[size - 1] = key;
-    costs[size - 1] = cost;
-    for (int64_t i = size - 1; i > 0; --i) {  // to the very front: branchless, so no mispredictions
-      const bool swap = costs[i - 1] > costs[i];
-      const int32_t a = keys[i - 1], b = keys[i];
-      const T c = costs[i - 1], d = costs[i];
-      keys[i - 1] = swap ? b : a;
-      keys[i] = swap ? a : b;
-      costs[i - 1] = swap ? d : c;
-      costs[i] = swap ? c : d;
+    const int64_t last = full() ? size - 1 : size++;
+    bool placed = false;
+    for (int64_t i = 0; i < last; ++i) {  // branchless, and what is displaced travels on in registers
+      const int32_t other_key = keys[i];
+      const T other_cost = costs[i];
+      placed |= cost < other_cost;
+      keys[i] = placed ? key : other_key;
+      costs[i] = placed ? cost : other_cost;
+      key = placed ? other_key : key;
+      cost = placed ? other_cost : cost;
     }
+    keys[last] = key;
+    costs[last] = cost;
   }
 
   // A query that query_mask leaves out has no keys.

@@ -7,6 +7,10 @@
 #define PSAL_KERNELS_BUFFER_INL_H_
 #endif
 
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -19,6 +23,9 @@
 PSAL_BEGIN_TARGET
 namespace psal::PSAL_TARGET {
 
+// Large arrays ask for pages of this size where they fill them: fewer page faults, and fewer misses of the TLB.
+constexpr int64_t kHugePage = int64_t(1) << 21;
+
 // An uninitialized array, aligned to cache lines. At least one whole vector may be read at or after its last element:
 // the last 64 allocated bytes are padding and zero.
 template <typename T>
@@ -30,8 +37,11 @@ class Buffer {
     if (__builtin_mul_overflow(size, int64_t(sizeof(T)), &bytes) || __builtin_add_overflow(bytes, 127, &bytes))
       throw std::runtime_error("psal: not enough memory for " + std::to_string(size) + " values");
     bytes = bytes / 64 * 64;
-    data_ = static_cast<T*>(std::aligned_alloc(64, bytes));
+    data_ = static_cast<T*>(std::aligned_alloc(bytes < kHugePage ? 64 : kHugePage, bytes));
     if (!data_) throw std::runtime_error("psal: not enough memory for " + std::to_string(bytes) + " bytes");
+#ifdef MADV_HUGEPAGE  // the system need not follow the advice, so its result does not matter
+    if (bytes >= kHugePage) madvise(data_, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
+#endif
     __builtin_memset(reinterpret_cast<char*>(data_) + bytes - 64, 0, 64);
   }
   Buffer(int64_t size, T fill) : Buffer(size) { std::fill_n(data_, size, fill); }

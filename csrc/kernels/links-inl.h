@@ -165,7 +165,7 @@ inline void add_terms(const T* base, int64_t channels, const int32_t* padded_ind
   int64_t i = 0;
   for (; i + 4 <= count; i += 4)
     for (int j = 0; j < 4; ++j) sum[j] += term(i + j);
-  for (; i < count; ++i) sum[i % 4] += term(i);
+  for (; i < count; ++i) sum[0] += term(i);  // with a varying index, the sums would not stay in registers
 }
 
 // total[c] += sum[c] for the first `channels` lanes at most.
@@ -185,11 +185,11 @@ struct Terms {
   alignas(64) T weight[kTermCapacity + kWidth<T>];
   int64_t size = 0;
 
-  // Adds a term if it `exists`, branchless.
-  void push(int32_t padded_index_, T weight_, bool exists) {
-    padded_index[size] = padded_index_;
-    weight[size] = weight_;
-    size += exists;
+  // Sets a term, and returns whether it `exists`: if not, the next one takes its place. So there are no branches.
+  bool put(int64_t at, int32_t padded_index_, T weight_, bool exists) {
+    padded_index[at] = padded_index_;
+    weight[at] = weight_;
+    return exists;
   }
 
   // Calls push_terms(begin, end) for parts of [first, last) that fit, and flush() whenever the buffer is full.

@@ -16,6 +16,7 @@
 #include "arguments.h"
 #include "buffer-inl.h"
 #include "padded_grid-inl.h"
+#include "tuning.h"
 
 PSAL_BEGIN_TARGET
 namespace psal::PSAL_TARGET {
@@ -64,6 +65,7 @@ inline T sum_runs_of(const T* query, const T* key, const Runs& runs, T limit) {
   const int64_t vectors = Vectors ? Vectors : runs.vectors;
   const Bits<T> tail = first_lanes<T>(runs.tail);
   const int64_t* offset = runs.offsets.get();
+  const bool may_stop = Bounded && runs.total_vectors() >= kBoundedMinVectors;
   Lanes<T> total[4] = {};
   for (int64_t run = 0; run < runs.count; ++run, offset += 2) {
     const T* q = query + offset[0];
@@ -77,11 +79,11 @@ inline T sum_runs_of(const T* query, const T* key, const Runs& runs, T limit) {
       total[3] =
           add_pair<S, T>(total[3], masked<T>(load(q + vectors * w), tail), masked<T>(load(k + vectors * w), tail));
     if constexpr (Bounded && S == Similarity::l2) {
-      if ((run & (run + 1)) == 0 &&  // after 1, 2, 4, … runs: most candidates are ruled out by the first one
+      if (may_stop &&
+          (run & (run + 1)) == 0 &&  // after 1, 2, 4, … runs: most candidates are ruled out by the first one
           sum<T>((total[0] + total[1]) + (total[2] + total[3])) >= limit)
         return std::numeric_limits<T>::infinity();
     }
-    if constexpr (Vectors == 1) std::swap(total[0], total[1]);  // one vector per run: alternate accumulators
   }
   return sum<T>((total[0] + total[1]) + (total[2] + total[3]));
 }
@@ -98,36 +100,98 @@ inline T sum_runs(const T* query, const T* key, const Runs& runs, T limit) {
   }
 }
 
-template <Similarity S, int Vectors, typename T>
-inline T face_change_of(const T* query, const T* key, const T* old_query, const T* old_key, const Runs& runs) {
+// Several keys that are compared with one query share the loads of the query's values. Where a register is small there
+// are too few of them for that.
+constexpr int kKeyGroup = kRegisters == 1 ? 3 : 1;
+
+// The sums over all runs for a group of keys, the same as sum_runs() up to the last bit.
+template <Similarity S, int Vectors, int Keys, typename T>
+inline void sum_group_of(const T* query, const T* const (&key)[Keys], const Runs& runs, T (&sums)[Keys]) {
   constexpr int w = kWidth<T>;
   const int64_t vectors = Vectors ? Vectors : runs.vectors;
+  const Bits<T> tail = first_lanes<T>(runs.tail);
   const int64_t* offset = runs.offsets.get();
-  Lanes<T> entering[2] = {}, leaving[2] = {};  // two accumulators each, so that additions overlap
+  Lanes<T> total[Keys][4];
+  unrolled<Keys>([&](auto g) { unrolled<4>([&](auto a) { total[g][a] = Lanes<T>{}; }); });
   for (int64_t run = 0; run < runs.count; ++run, offset += 2) {
-    const T *q = query + offset[0], *k = key + offset[1], *p = old_query + offset[0], *o = old_key + offset[1];
-    for (int64_t i = 0; i < vectors; ++i) {
-      entering[i % 2] = add_pair<S, T>(entering[i % 2], load(q + i * w), load(k + i * w));
-      leaving[i % 2] = add_pair<S, T>(leaving[i % 2], load(p + i * w), load(o + i * w));
-    }
+    const T* q = query + offset[0];
+    const auto add = [&](auto accumulator, int64_t i) {
+      const Lanes<T> x = load(q + i * w);
+      unrolled<Keys>([&](auto g) {
+        Lanes<T>& t = total[g][accumulator];
+        t = add_pair<S, T>(t, x, load(key[g] + offset[1] + i * w));
+      });
+    };
+    if constexpr (Vectors > 0)
+      unrolled<Vectors>([&](auto i) { add(std::integral_constant<int, i % 4>(), i); });
+    else
+      for (int64_t i = 0; i < vectors; ++i) add(std::integral_constant<int, 0>(), i);
     if (runs.tail) {
-      const Bits<T> tail = first_lanes<T>(runs.tail);
-      const auto part = [&](const T* from) { return masked<T>(load(from + vectors * w), tail); };
-      entering[0] = add_pair<S, T>(entering[0], part(q), part(k));
-      leaving[0] = add_pair<S, T>(leaving[0], part(p), part(o));
+      const Lanes<T> x = masked<T>(load(q + vectors * w), tail);
+      unrolled<Keys>([&](auto g) {
+        total[g][3] = add_pair<S, T>(total[g][3], x, masked<T>(load(key[g] + offset[1] + vectors * w), tail));
+      });
     }
-    if constexpr (Vectors == 1) std::swap(entering[0], entering[1]), std::swap(leaving[0], leaving[1]);
   }
-  return sum<T>((entering[0] - leaving[0]) + (entering[1] - leaving[1]));
+  unrolled<Keys>([&](auto g) { sums[g] = sum<T>((total[g][0] + total[g][1]) + (total[g][2] + total[g][3])); });
 }
 
-// The sum over one pair of faces minus that over another: what a patch's sum changes by when it moves by one pixel.
-template <Similarity S, typename T>
-inline T face_change(const T* query, const T* key, const T* old_query, const T* old_key, const Runs& runs) {
+template <Similarity S, int Keys, typename T>
+inline void sum_group(const T* query, const T* const (&key)[Keys], const Runs& runs, T (&sums)[Keys]) {
   switch (runs.vectors) {
-    case 1: return face_change_of<S, 1>(query, key, old_query, old_key, runs);
-    case 7: return face_change_of<S, 7>(query, key, old_query, old_key, runs);
-    default: return face_change_of<S, 0>(query, key, old_query, old_key, runs);
+    case 1: return sum_group_of<S, 1>(query, key, runs, sums);
+    case 3: return sum_group_of<S, 3>(query, key, runs, sums);
+    case 5: return sum_group_of<S, 5>(query, key, runs, sums);
+    case 7: return sum_group_of<S, 7>(query, key, runs, sums);
+    default: return sum_group_of<S, 0>(query, key, runs, sums);
+  }
+}
+
+// Values from the first one of a patch to those of the two faces across an axis that change when it moves.
+struct FaceOffsets {
+  int64_t entering[2], leaving[2];  // in the query's map, the key's
+};
+
+template <Similarity S, int Vectors, int Keys, typename T>
+inline void face_changes_of(const T* query, const T* const (&key)[Keys], const Runs& runs, const FaceOffsets& face,
+                            T (&changes)[Keys]) {
+  constexpr int w = kWidth<T>;
+  const int64_t vectors = Vectors ? Vectors : runs.vectors;
+  const Bits<T> tail = first_lanes<T>(runs.tail);
+  const int64_t* offset = runs.offsets.get();
+  Lanes<T> entering[Keys], leaving[Keys];
+  unrolled<Keys>([&](auto g) { entering[g] = leaving[g] = Lanes<T>{}; });
+  for (int64_t run = 0; run < runs.count; ++run, offset += 2) {
+    const T *q = query + offset[0] + face.entering[0], *p = query + offset[0] + face.leaving[0];
+    const int64_t k = offset[1] + face.entering[1], o = offset[1] + face.leaving[1];
+    for (int64_t i = 0; i < vectors; ++i) {
+      const Lanes<T> x = load(q + i * w), y = load(p + i * w);
+      unrolled<Keys>([&](auto g) {
+        entering[g] = add_pair<S, T>(entering[g], x, load(key[g] + k + i * w));
+        leaving[g] = add_pair<S, T>(leaving[g], y, load(key[g] + o + i * w));
+      });
+    }
+    if (runs.tail) {
+      const auto part = [&](const T* from) { return masked<T>(load(from + vectors * w), tail); };
+      const Lanes<T> x = part(q), y = part(p);
+      unrolled<Keys>([&](auto g) {
+        entering[g] = add_pair<S, T>(entering[g], x, part(key[g] + k));
+        leaving[g] = add_pair<S, T>(leaving[g], y, part(key[g] + o));
+      });
+    }
+  }
+  unrolled<Keys>([&](auto g) { changes[g] = sum<T>(entering[g] - leaving[g]); });
+}
+
+// The sum over the entering face minus that over the leaving one, for a group of keys: what a patch's sum changes by
+// when both patches move by one pixel.
+template <Similarity S, int Keys, typename T>
+inline void face_changes(const T* query, const T* const (&key)[Keys], const Runs& runs, const FaceOffsets& face,
+                         T (&changes)[Keys]) {
+  switch (runs.vectors) {
+    case 1: return face_changes_of<S, 1>(query, key, runs, face, changes);
+    case 7: return face_changes_of<S, 7>(query, key, runs, face, changes);
+    default: return face_changes_of<S, 0>(query, key, runs, face, changes);
   }
 }
 

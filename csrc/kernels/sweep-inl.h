@@ -43,16 +43,27 @@ class Sweep {
       face[axis] = 1;
       face_[axis] = box_runs<T>(face, comparison_.query.channels, queries, keys);
       incremental_[axis] = kIncrementalGain * face_[axis].total_vectors() <= comparison_.patch.total_vectors();
+      const int64_t q = queries.stride[axis] * comparison_.query.channels;
+      const int64_t k = keys.stride[axis] * comparison_.query.channels, side = patch_.size[axis];
+      offsets_[axis][0] = {.entering = {0, 0}, .leaving = {side * q, side * k}};
+      offsets_[axis][1] = {.entering = {(side - 1) * q, (side - 1) * k}, .leaving = {-q, -k}};
       stride_[axis] = axis == 2 ? 1 : axis == 1 ? shape_.size[2] : shape_.size[2] * shape_.size[1];
     }
+    const int64_t z_reach = patch_.dims > 2, y_reach = patch_.dims > 1;
+    for (int64_t z = -z_reach; z <= z_reach; ++z)
+      for (int64_t y = -y_reach; y <= y_reach; ++y)
+        for (int64_t x = -1; x <= 1; ++x)
+          if (z || y || x) adjacent_[adjacent_count_++] = int32_t(z * keys.stride[0] + y * keys.stride[1] + x);
   }
 
   // The first sweep, forward. Each pixel tries its predecessors' matches. Some pixels, and any with fewer than k
   // matches, also look up the tree: more of them, and more of the tree, where a match is worse than the average so far.
   void seed(const TreeSeeds<T>& seeds) {
     const Buffer<T> query_norms = seeds.inverse_norms_for(comparison_.query);
+    const Stream stream = stream_of(0);
     for_chunks([&](const Chunk& chunk) {
       typename TreeSeeds<T>::Reader reader(seeds, comparison_.query, query_norms, chunk.begin, chunk.end);
+      Candidates candidates = no_candidates();
       Pixel pixel = pixel_at(chunk.begin);
       const SeedPlan& plan = seeds.plan();
       double total_cost = 0;
@@ -63,11 +74,11 @@ class Sweep {
           best.skip();
           continue;
         }
-        propagate(pixel, 1, chunk, best);
+        propagate_first(pixel, chunk, candidates, best);
         const bool poor = !best.full() || double(best.costs[0]) * double(searched) > total_cost;
         if (!best.full() || is_seeded(pixel, poor ? plan.poor_period : plan.period))
           look_up(reader, pixel, chunk, poor || !plan.only_if_poor, best);
-        try_random_step(pixel, 0, best);
+        try_random_step(pixel, stream, best);
         total_cost += double(best.costs[0]);
         ++searched;
       }
@@ -78,13 +89,15 @@ class Sweep {
   void run(int64_t iteration) {
     keep_previous();
     const int direction = iteration % 2 ? 1 : -1;
+    const Stream stream = stream_of(iteration + 1);
     for_chunks([&](const Chunk& chunk) {
+      Candidates candidates = no_candidates();
       Pixel pixel = pixel_at(direction > 0 ? chunk.begin : chunk.end - 1);
       for (int64_t i = chunk.begin; i < chunk.end; ++i, step(pixel, direction)) {
         BestK<T> best = state_.field[pixel.query];
         if (best.skipped()) continue;
-        propagate(pixel, direction, chunk, best);
-        try_random_step(pixel, iteration + 1, best);
+        propagate(pixel, direction, chunk, candidates, best);
+        try_random_step(pixel, stream, best);
       }
     });
     previous_.reset();
@@ -100,6 +113,17 @@ class Sweep {
     int64_t begin, end;
     bool contains(int64_t query) const { return query >= begin && query < end; }
   };
+
+  // Keys that a pixel's predecessors suggest, and their costs.
+  struct Candidates {
+    Buffer<int32_t> keys;
+    Buffer<T> costs;
+    int64_t size = 0;
+
+    explicit Candidates(int64_t capacity) : keys(capacity), costs(capacity) {}
+  };
+
+  Candidates no_candidates() const { return Candidates(patch_.dims * state_.arguments.neighbors + 1); }
 
   Pixel pixel_at(int64_t query) const {
     const int64_t row = query / shape_.size[2], x = query - row * shape_.size[2];
@@ -152,6 +176,11 @@ class Sweep {
     reader.finish([&](int32_t key, float distance) {
       if (!bounded || distance < best.worst()) state_.offer(pixel.padded_index, key, best);
     });
+    if (!best.full())
+      reader.take_until_enough([&](int32_t key) {
+        state_.offer(pixel.padded_index, key, best);
+        return !best.full();
+      });
   }
 
   // The matches of the pixel before this one along an axis; empty if there is none.
@@ -166,57 +195,116 @@ class Sweep {
     return from.skipped() ? kNone : from;
   }
 
-  void propagate(const Pixel& pixel, int direction, const Chunk& chunk, BestK<T>& best) {
-    for (int axis = kAxes - 1; axis >= kAxes - patch_.dims; --axis) {
-      const BestK<T> from = predecessor(pixel, axis, direction, chunk);
-      const int32_t step = int32_t(direction * comparison_.key.grid.stride[axis]);
-      for (int64_t n = 0; n < from.size; ++n) {
-        const int32_t key = from.keys[n] + step;
-        if (!state_.keys.is_valid[key] || best.contains(key)) continue;
-        if (best.full() && incremental_[axis] &&
-            !(moved_cost(pixel, key, axis, direction, from.keys[n], from.costs[n]) < best.worst()))
-          continue;
-        state_.push_if_room_or_better(pixel.padded_index, key, best);
-      }
+  // The first matches of a pixel: the best of what its predecessors suggest.
+  void propagate_first(const Pixel& pixel, const Chunk& chunk, Candidates& candidates, BestK<T>& best) {
+    collect(pixel, 1, chunk, candidates, best);
+    for (int64_t i = 0; i < candidates.size; ++i)
+      if (!best.full() || candidates.costs[i] < best.worst()) best.push(candidates.keys[i], candidates.costs[i]);
+    // Their exact costs, in order.
+    std::copy_n(best.keys, best.size, candidates.keys.get());
+    candidates.size = best.size;
+    best.size = 0;
+    for (int64_t first = 0; first < candidates.size; first += kKeyGroup) {
+      T costs[kKeyGroup];
+      group_costs(pixel, candidates, first, costs);
+      for (int64_t i = first; i < std::min(candidates.size, first + kKeyGroup); ++i)
+        best.push(candidates.keys[i], nan_to_infinity(costs[i - first]));
     }
   }
 
-  // The cost of a predecessor's match after one step: minus the face that leaves the patch, plus the one that enters.
-  // Rounding errors would add up along a row, so this only rejects candidates; accepted ones get their exact cost.
-  T moved_cost(const Pixel& pixel, int32_t key, int axis, int direction, int32_t from, T cost) const {
-    const int64_t channels = comparison_.query.channels, side = patch_.size[axis];
-    const int64_t q_step = comparison_.query.grid.stride[axis] * channels;
-    const int64_t k_step = comparison_.key.grid.stride[axis] * channels;
-    const int64_t enters = direction > 0 ? side - 1 : 0, leaves = direction > 0 ? -1 : side;
-    const T* q = comparison_.query_patch(pixel.padded_index);
-    const T* k = comparison_.key_patch(key);
-    const T sum = comparison_.template unnormalized<S>(cost, from);
-    const T change =
-        face_change<S>(q + enters * q_step, k + enters * k_step, q + leaves * q_step, k + leaves * k_step, face_[axis]);
-    return comparison_.template normalized<S>(sum + change, key);
+  // Improves a pixel's matches by those of its predecessors.
+  void propagate(const Pixel& pixel, int direction, const Chunk& chunk, Candidates& candidates, BestK<T>& best) {
+    collect(pixel, direction, chunk, candidates, best);
+    for (int64_t i = 0; i < candidates.size; ++i)
+      if (candidates.costs[i] < best.worst()) state_.push_if_better(pixel.padded_index, candidates.keys[i], best);
+  }
+
+  // Collects the predecessors' matches after one step, unless the pixel has them already, with their costs.
+  void collect(const Pixel& pixel, int direction, const Chunk& chunk, Candidates& candidates, const BestK<T>& best) {
+    candidates.size = 0;
+    for (int axis = kAxes - 1; axis >= kAxes - patch_.dims; --axis) {
+      const BestK<T> from = predecessor(pixel, axis, direction, chunk);
+      const int32_t step = int32_t(direction * comparison_.key.grid.stride[axis]);
+      const int64_t first = candidates.size;
+      for (int64_t n = 0; n < from.size; ++n) {  // branchless: a candidate that does not count is overwritten
+        const int32_t key = from.keys[n] + step;
+        bool counts = state_.keys.is_valid[key] & !best.contains(key);
+        for (int64_t i = 0; i < first; ++i) counts &= candidates.keys[i] != key;
+        candidates.keys[candidates.size] = key;
+        candidates.costs[candidates.size] = from.costs[n];
+        candidates.size += counts;
+      }
+      int64_t i = first;
+      for (; i + 1 < candidates.size; i += kKeyGroup) move<kKeyGroup>(pixel, direction, axis, candidates, i);
+      if (i < candidates.size) move<1>(pixel, direction, axis, candidates, i);
+    }
+  }
+
+  // Replaces the costs of a group of candidates, those before a step along an axis, by those after it: minus the face
+  // that leaves the patch, plus the one that enters. Rounding errors would add up along a row, so this only rejects
+  // candidates; accepted ones get their exact cost.
+  template <int Keys>
+  void move(const Pixel& pixel, int direction, int axis, Candidates& candidates, int64_t first) const {
+    T costs[Keys];
+    if (incremental_[axis]) {
+      const T* keys[Keys];
+      group_patches(candidates, first, keys);
+      face_changes<S>(comparison_.query_patch(pixel.padded_index), keys, face_[axis], offsets_[axis][direction > 0],
+                      costs);
+    } else {
+      group_costs(pixel, candidates, first, costs);
+    }
+    const int32_t step = int32_t(direction * comparison_.key.grid.stride[axis]);
+    for (int64_t i = first; i < std::min(candidates.size, first + Keys); ++i) {
+      const int32_t key = candidates.keys[i];
+      T& cost = candidates.costs[i];
+      if (incremental_[axis])
+        cost = comparison_.template normalized<S>(
+            comparison_.template unnormalized<S>(cost, key - step) + costs[i - first], key);
+      else
+        cost = costs[i - first];
+      cost = nan_to_infinity(cost);
+    }
+  }
+
+  // The patches of a group of candidates; where it reaches beyond their end, the first one again.
+  template <int Keys>
+  void group_patches(const Candidates& candidates, int64_t first, const T* (&keys)[Keys]) const {
+    for (int g = 0; g < Keys; ++g)
+      keys[g] = comparison_.key_patch(candidates.keys[first + g < candidates.size ? first + g : first]);
+  }
+
+  // Their exact costs, which may be NaN.
+  template <int Keys>
+  void group_costs(const Pixel& pixel, const Candidates& candidates, int64_t first, T (&costs)[Keys]) const {
+    const T* keys[Keys];
+    group_patches(candidates, first, keys);
+    sum_group<S>(comparison_.query_patch(pixel.padded_index), keys, comparison_.patch, costs);
+    for (int64_t i = first; i < std::min(candidates.size, first + Keys); ++i)
+      costs[i - first] = comparison_.template normalized<S>(costs[i - first], candidates.keys[i]);
   }
 
   // Tries one random key adjacent to the best match.
-  void try_random_step(const Pixel& pixel, int64_t sweep, BestK<T>& best) const {
-    const SearchArguments<T>& arguments = state_.arguments;
-    int64_t steps = 1;
-    for (int axis = 0; axis < patch_.dims; ++axis) steps *= 3;
-    const uint64_t counter = arguments.first_counter + pixel.query;
-    int64_t drawn = Stream(arguments.seed, arguments.neighbors + 1 + sweep).below(counter, steps - 1);
-    drawn += drawn >= steps / 2;  // leaves out the middle: the match itself
-    int64_t key = best.keys[0];
-    for (int axis = kAxes - 1; axis >= kAxes - patch_.dims; --axis, drawn /= 3)
-      key += (drawn % 3 - 1) * comparison_.key.grid.stride[axis];
-    state_.offer(pixel.padded_index, int32_t(key), best);
+  void try_random_step(const Pixel& pixel, const Stream& stream, BestK<T>& best) const {
+    const int64_t drawn = stream.below(state_.arguments.first_counter + pixel.query, adjacent_count_);
+    state_.offer(pixel.padded_index, best.keys[0] + adjacent_[drawn], best);
+  }
+
+  // The random numbers of a sweep.
+  Stream stream_of(int64_t sweep) const {
+    return Stream(state_.arguments.seed, state_.arguments.neighbors + 1 + sweep);
   }
 
   SearchState<S, T>& state_;
   const Comparison<T>& comparison_;
   const Patch& patch_;
   const Shape shape_;
-  Runs face_[kAxes];                            // of a patch, across each axis
-  bool incremental_[kAxes];                     // whether moved_cost() is worthwhile along an axis
-  int64_t stride_[kAxes];                       // of query indices
+  Runs face_[kAxes];               // of a patch, across each axis
+  FaceOffsets offsets_[kAxes][2];  // of those that change in a step backward, forward
+  bool incremental_[kAxes];        // whether face_changes() is worthwhile along an axis
+  int64_t stride_[kAxes];          // of query indices
+  int32_t adjacent_[26];           // steps from a key to those around it
+  int64_t adjacent_count_ = 0;
   std::unique_ptr<NeighborField<T>> previous_;  // the field before this sweep
 };
 

@@ -1,4 +1,6 @@
-// A kd-tree over descriptors. In its leaves, 16 keys are interleaved so that they are compared at once.
+// A kd-tree over descriptors. In its leaves, 16 keys are interleaved so that they are compared at once. The keys of a
+// leaf are alike, so 8 bits per component, relative to a corner of the leaf, tell them apart: the time of a search is
+// that of loading leaves, and these are a quarter of the size.
 
 #if defined(PSAL_KERNELS_TREE_INL_H_) == defined(PSAL_TARGET_TOGGLE)
 #ifdef PSAL_KERNELS_TREE_INL_H_
@@ -10,12 +12,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "../simd/lanes-inl.h"
 #include "../simd/target.h"
 #include "buffer-inl.h"
 #include "descriptor-inl.h"
+#include "lane_minima-inl.h"
 #include "parallel-inl.h"
 #include "patch_sum-inl.h"
 #include "tuning.h"
@@ -26,11 +30,14 @@ namespace psal::PSAL_TARGET {
 // The tree is complete: node i has the children 2 i and 2 i + 1, the root is node 1, all leaves have the same depth.
 class Tree {
  public:
-  // A subtree that has not been visited. A descriptor's distance from its box is the sum of the gaps.
+  // A subtree on the far side of a split. A descriptor's squared distance from its box is the sum of the squared gaps
+  // along each axis: `gap` along `axis`, and those of the subtree that it was found in.
   struct Branch {
-    float distance;  // squared
-    int64_t node;
-    float gap[kDescriptor];  // squared, along each axis
+    float distance;  // infinite once it has been visited
+    float gap;
+    int32_t axis;
+    int32_t node;
+    int32_t parent;  // among the branches; −1 for the whole tree
   };
 
   // descriptors: [count][kDescriptor]; padded_indices: of the keys that they describe.
@@ -47,6 +54,7 @@ class Tree {
   int64_t leaves() const { return int64_t(1) << depth_; }
   int64_t leaf_size(int64_t leaf) const { return start_[leaf + 1] - start_[leaf]; }
   int32_t key(int64_t leaf, int64_t i) const { return keys_[block_start_[leaf] * kWidth<float> + i]; }
+  int32_t key_of_lane(int32_t block, int lane) const { return keys_[int64_t(block) * kWidth<float> + lane]; }
 
   // The leaf that a descriptor belongs to.
   int64_t leaf_of(const float* q) const {
@@ -55,60 +63,58 @@ class Tree {
     return node - leaves();
   }
 
-  // Calls scan(leaf) for up to `count` ≥ 1 leaves that are closer than limit(), which scan() may lower: closest first,
-  // beginning with the leaf that q belongs to.
-  template <typename Limit, typename Scan>
-  void visit_closest(const float (&q)[kDescriptor], int64_t count, const Limit& limit, const Scan& scan,
+  // Calls scan(leaf) for up to `count` ≥ 1 leaves that are closer than `limit`: closest first, beginning with the leaf
+  // that q belongs to.
+  template <typename Scan>
+  void visit_closest(const float (&q)[kDescriptor], int64_t count, float limit, const Scan& scan,
                      std::vector<Branch>& branches) const {
+    constexpr float kVisited = std::numeric_limits<float>::infinity();
     branches.clear();
-    Branch branch = {.distance = 0, .node = 1, .gap = {}};
+    float distance = 0;
+    int32_t node = 1, from = -1;
     while (true) {
-      while (branch.node < leaves()) {
-        const int axis = axis_[branch.node];
-        const float gap = q[axis] - split_[branch.node];
-        const int64_t near = 2 * branch.node + (gap >= 0);
-        const float distance = branch.distance + gap * gap - branch.gap[axis];
-        if (distance < limit()) {
-          Branch& far = branches.emplace_back(branch);
-          far.node = near ^ 1;
-          far.distance = distance;
-          far.gap[axis] = gap * gap;
-          std::push_heap(branches.begin(), branches.end(), is_farther);
-        }
-        branch.node = near;
+      while (node < leaves()) {
+        const int32_t axis = axis_[node];
+        const float gap = (q[axis] - split_[node]) * (q[axis] - split_[node]);
+        const int32_t near = 2 * node + (q[axis] >= split_[node]);
+        const float far = distance + gap - gap_along(axis, branches, from);
+        if (far < limit)
+          branches.push_back({.distance = far, .gap = gap, .axis = axis, .node = near ^ 1, .parent = from});
+        node = near;
       }
-      scan(branch.node - leaves());
+      scan(node - leaves());
       if (--count == 0 || branches.empty()) return;
-      std::pop_heap(branches.begin(), branches.end(), is_farther);
-      branch = branches.back();
-      branches.pop_back();
-      if (branch.distance >= limit()) return;
+      const auto closest = std::min_element(branches.begin(), branches.end(), is_closer);
+      if (closest->distance == kVisited) return;
+      distance = std::exchange(closest->distance, kVisited);
+      node = closest->node;
+      from = int32_t(closest - branches.begin());
     }
   }
 
-  // Calls found(key, distance) for the keys of a leaf that are closer than limit(), which found() may lower.
-  template <typename Limit, typename Found>
-  void scan(int64_t leaf, const float (&q)[kDescriptor], const Limit& limit, const Found& found) const {
+  // Pushes the distances of the keys of a leaf: those of a block are one vector.
+  void scan(int64_t leaf, const float (&q)[kDescriptor], LaneMinima& minima) const {
     constexpr int w = kWidth<float>;
+    const Frame& frame = frames_[leaf];
+    int16_t steps[kDescriptor];
+    frame.locate(q, steps);
+    Lanes<int16_t> even[kDescriptor / 4], odd[kDescriptor / 4];  // two of four components each, in all lanes
+    for (int i = 0; i < kDescriptor / 4; ++i) {
+      even[i] = broadcast_pair(steps[4 * i], steps[4 * i + 2]);
+      odd[i] = broadcast_pair(steps[4 * i + 1], steps[4 * i + 3]);
+    }
+    const float scale = frame.step * frame.step;
     for (int64_t block = block_start_[leaf]; block < block_start_[leaf + 1]; ++block) {
-      const float* descriptors = blocks_.get() + block * kDescriptor * w;
-      Lanes<float> even{}, odd{};  // two accumulators, so that additions overlap
-      const auto add = [&](int d) {
-        even = add_pair<Similarity::l2, float>(even, broadcast(q[d]), load(descriptors + d * w));
-        odd = add_pair<Similarity::l2, float>(odd, broadcast(q[d + 1]), load(descriptors + (d + 1) * w));
-      };
-      const auto so_far = [&] {  // clamped to a finite value, so that an infinite limit lets every key pass
-        return smaller<float>(even + odd, broadcast(std::numeric_limits<float>::max()));
-      };
-      for (int d = 0; d < kLeafPrefilter; d += 2) add(d);
-      if (!lanes_below(so_far(), limit())) continue;
-      for (int d = kLeafPrefilter; d < kDescriptor; d += 2) add(d);
-      const Lanes<float> distance = so_far();
-      const int32_t* keys = keys_.get() + block * w;
-      for (uint32_t close = lanes_below(distance, limit()); close; close &= close - 1) {
-        const int lane = __builtin_ctz(close);
-        if (distance[lane] < limit() && keys[lane] >= 0) found(keys[lane], distance[lane]);
+      const int16_t* components = blocks_.get() + block * kDescriptor / 2 * w;
+      Lanes<int32_t> square{};
+      for (int i = 0; i < kDescriptor / 4; ++i) {
+        const Lanes<int16_t> four = load(components + i * 2 * w);
+        square += squares_of_pairs(even[i] - low_bytes(four)) + squares_of_pairs(odd[i] - high_bytes(four));
       }
+      // Clamped to a finite value, so that an infinite limit lets every key pass.
+      const Lanes<float> distance =
+          smaller<float>(converted<float>(square) * scale, broadcast(std::numeric_limits<float>::max()));
+      minima.push(distance, int32_t(block));
     }
   }
 
@@ -176,7 +182,16 @@ class Tree {
     return left;
   }
 
-  static bool is_farther(const Branch& a, const Branch& b) { return a.distance > b.distance; }
+  static constexpr int16_t kMaxByte = 255;
+
+  static bool is_closer(const Branch& a, const Branch& b) { return a.distance < b.distance; }
+
+  // The squared gap of a branch along an axis; there are few branches in a row.
+  static float gap_along(int32_t axis, const std::vector<Branch>& branches, int32_t branch) {
+    for (; branch >= 0; branch = branches[branch].parent)
+      if (branches[branch].axis == axis) return branches[branch].gap;
+    return 0;
+  }
 
   static bool balanced(int64_t left, int64_t size) { return left * 4 >= size && left * 4 <= size * 3; }
 
@@ -197,27 +212,64 @@ class Tree {
     return left;
   }
 
-  // Lays leaves out in blocks of 16 keys, [component][key]; the last block of a leaf is filled up with far ones.
+  // What a leaf's components are relative to.
+  struct Frame {
+    float corner[kDescriptor];
+    float step;
+
+    // A descriptor in steps from the corner. Far ones are moved closer, so that sums of squares fit in 32 bits.
+    void locate(const float* descriptor, int16_t (&steps)[kDescriptor]) const {
+      constexpr float kMaxSteps = 4096;
+      const Lanes<float> exact = (load(descriptor) - load(corner)) * (1 / step);
+      const Lanes<float> near = larger<float>(smaller<float>(exact, broadcast(kMaxSteps)), broadcast(-kMaxSteps));
+      int32_t shifted[kDescriptor];  // not negative, so that conversion rounds down
+      store(shifted, converted<int32_t>(near - (-kMaxSteps - 0.5f)));
+      for (int d = 0; d < kDescriptor; ++d) steps[d] = int16_t(shifted[d] - int32_t(kMaxSteps));
+    }
+  };
+
+  // Around the given keys: all of them are less than 256 steps from the corner, along each axis.
+  static Frame frame_of(const Buffer<float>& descriptors, const int32_t* keys, int64_t size) {
+    Frame frame = {.corner = {}, .step = 1};
+    if (!size) return frame;
+    Lanes<float> low = load(descriptors.get() + int64_t(keys[0]) * kDescriptor), high = low;
+    for (int64_t i = 1; i < size; ++i) {
+      const Lanes<float> x = load(descriptors.get() + int64_t(keys[i]) * kDescriptor);
+      low = smaller<float>(x, low);
+      high = larger<float>(x, high);
+    }
+    store(frame.corner, low);
+    const float extent = largest<float>(high - low);
+    if (extent > 0) frame.step = std::max(extent / kMaxByte, std::numeric_limits<float>::min());
+    return frame;
+  }
+
+  // Lays leaves out in blocks of 16 keys, [component / 4][key][4]; the last block of a leaf is filled up with the far
+  // corner of its frame.
   void fill_leaves(const Buffer<float>& descriptors, const Buffer<int32_t>& padded_indices,
                    const Buffer<int32_t>& order) {
     constexpr int w = kWidth<float>;
-    constexpr float kFar = 1e18f;  // its square is finite
     block_start_ = Buffer<int32_t>(leaves() + 1);
     block_start_[0] = 0;
     for (int64_t leaf = 0; leaf < leaves(); ++leaf)
       block_start_[leaf + 1] = block_start_[leaf] + int32_t((leaf_size(leaf) + w - 1) / w);
     const int64_t blocks = block_start_[leaves()];
-    blocks_ = Buffer<float>(blocks * kDescriptor * w);
+    blocks_ = Buffer<int16_t>(blocks * kDescriptor / 2 * w);
     keys_ = Buffer<int32_t>(blocks * w);
+    frames_ = Buffer<Frame>(leaves());
     for_ranges(leaves(), kLeavesPerTask, [&](int64_t begin, int64_t end) {
       for (int64_t leaf = begin; leaf < end; ++leaf) {
         const int64_t size = leaf_size(leaf), first = int64_t(block_start_[leaf]) * w;
+        const int32_t* members = order.get() + start_[leaf];
+        const Frame& frame = frames_[leaf] = frame_of(descriptors, members, size);
         for (int64_t i = 0; i < (size + w - 1) / w * w; ++i) {
-          float* block = blocks_.get() + (first + i) / w * w * kDescriptor + i % w;
-          const int32_t key = i < size ? order[start_[leaf] + i] : -1;
-          keys_[first + i] = key < 0 ? -1 : padded_indices[key];
-          for (int d = 0; d < kDescriptor; ++d)
-            block[d * w] = key < 0 ? kFar : descriptors[int64_t(key) * kDescriptor + d];
+          keys_[first + i] = i < size ? padded_indices[members[i]] : -1;
+          int16_t steps[kDescriptor];
+          std::fill_n(steps, kDescriptor, kMaxByte);
+          if (i < size) frame.locate(descriptors.get() + int64_t(members[i]) * kDescriptor, steps);
+          int16_t* block = blocks_.get() + (first + i) / w * w * kDescriptor / 2 + i % w * 2;
+          for (int d = 0; d < kDescriptor; d += 2)
+            block[d / 4 * 2 * w + d / 2 % 2] = int16_t(uint16_t(steps[d]) | uint16_t(steps[d + 1]) << 8);
         }
       }
     });
@@ -229,7 +281,8 @@ class Tree {
   Buffer<float> split_;          // its threshold: smaller values go left
   Buffer<int32_t> start_;        // of a leaf, in keys
   Buffer<int32_t> block_start_;  // of a leaf, in blocks
-  Buffer<float> blocks_;         // [block][component][16]
+  Buffer<Frame> frames_;         // of a leaf
+  Buffer<int16_t> blocks_;       // [block][component / 4][16][2], two components in each
   Buffer<int32_t> keys_;         // [block][16], padded indices; −1 for the filling
 };
 

@@ -20,6 +20,7 @@
 #include "buffer-inl.h"
 #include "comparison-inl.h"
 #include "descriptor-inl.h"
+#include "lane_minima-inl.h"
 #include "padded_map-inl.h"
 #include "parallel-inl.h"
 #include "patch_sum-inl.h"
@@ -51,10 +52,11 @@ class TreeSeeds {
           query_norms_(query_norms),
           chunk_begin_(chunk_begin),
           chunk_end_(chunk_end),
+          minima_(seeds.neighbors_ + seeds.plan_.spare),
           found_(1, seeds.neighbors_ + seeds.plan_.spare) {}
 
     // Begins a query and scans its own leaf. Of all leaves scanned, the closest keys with a descriptor distance below
-    // `bound` are kept. If `bound` is infinite, finish() scans further leaves until there are k.
+    // `bound` are kept.
     void start(int64_t query, float bound) {
       const int64_t width = query_.grid.shape.size[2], row = query / width;
       if (row != row_) {
@@ -65,9 +67,9 @@ class TreeSeeds {
       }
       const int64_t x = query - row * width - first_;
       for (int d = 0; d < kDescriptor; ++d) q_[d] = descriptors_[x * kDescriptor + d];
-      best_ = found_.emptied(0);
       scanned_ = 0;
       bound_ = bound;
+      minima_.clear(bound);
       scan(leaf_[x]);
     }
 
@@ -78,17 +80,26 @@ class TreeSeeds {
 
     // Scans the leaves that the plan adds.
     void scan_closest_leaves() {
-      seeds_.tree_.visit_closest(
-          q_, seeds_.plan_.leaves, [&] { return limit(); }, [&](int64_t leaf) { scan(leaf); }, branches_);
+      const float limit = bound_;
+      seeds_.tree_.visit_closest(q_, seeds_.plan_.leaves, limit, [&](int64_t leaf) { scan(leaf); }, branches_);
     }
 
     // Calls take(key, distance) for the keys found, closest first.
     template <typename Take>
     void finish(const Take& take) {
-      const int64_t home = scanned_leaf_[0], leaves = seeds_.tree_.leaves();
-      if (bound_ == std::numeric_limits<float>::infinity())
-        for (int64_t next = 1; best_.size < seeds_.neighbors_ && next < leaves; ++next) scan((home + next) % leaves);
-      for (int64_t i = 0; i < best_.size; ++i) take(best_.keys[i], best_.costs[i]);
+      const BestK<float> found = closest();
+      for (int64_t i = 0; i < found.size; ++i) take(found.keys[i], found.costs[i]);
+    }
+
+    // Calls take(key) for the keys of the query's own leaf, and of further ones, until it returns false.
+    template <typename Take>
+    void take_until_enough(const Take& take) const {
+      const Tree& tree = seeds_.tree_;
+      for (int64_t next = 0; next < tree.leaves(); ++next) {
+        const int64_t leaf = (scanned_leaf_[0] + next) % tree.leaves();
+        for (int64_t i = 0; i < tree.leaf_size(leaf); ++i)
+          if (!take(tree.key(leaf, i))) return;
+      }
     }
 
    private:
@@ -114,11 +125,20 @@ class TreeSeeds {
         if (scanned_leaf_[i] == leaf) return;
       if (scanned_ < kRemembered) scanned_leaf_[scanned_] = leaf;
       ++scanned_;
-      seeds_.tree_.scan(
-          leaf, q_, [&] { return limit(); }, [&](int32_t key, float distance) { best_.push(key, distance); });
+      seeds_.tree_.scan(leaf, q_, minima_);
     }
 
-    float limit() const { return best_.full() ? best_.worst() : bound_; }
+    // The closest keys so far.
+    BestK<float> closest() {
+      BestK<float> best = found_.emptied(0);
+      const auto limit = [&] { return best.full() ? best.worst() : std::numeric_limits<float>::infinity(); };
+      minima_.for_each(limit, [&](float distance, int32_t block, int lane) {
+        if (block < 0) return;
+        const int32_t key = seeds_.tree_.key_of_lane(block, lane);
+        if (key >= 0) best.push(key, distance);
+      });
+      return best;
+    }
 
     // The query's own leaf, its predecessors', and those of a plan.
     static constexpr int64_t kRemembered = 1 + kAxes + std::max(kThoroughPlan.leaves, kNoisePlan.leaves);
@@ -134,8 +154,8 @@ class TreeSeeds {
     float bound_ = 0, q_[kDescriptor];          // of the current query
     int64_t scanned_ = 0, scanned_leaf_[kRemembered];
     std::vector<Tree::Branch> branches_;
+    LaneMinima minima_;
     NeighborField<float> found_;
-    BestK<float> best_ = {};
   };
 
  private:

@@ -19,7 +19,6 @@ constexpr int64_t kMaxFrequencyOrder[] = {9, 3, 2};  // highest total DCT order,
 // Tree seeding (kernels/tree-inl.h, kernels/sweep-inl.h).
 constexpr int64_t kLeafSize = 64;  // keys per leaf, within a factor of 3/4 to 3/2
 constexpr int kSplitSamples = 48;  // keys from which the axis and the median of a split are estimated
-constexpr int kLeafPrefilter = 8;  // descriptor components that are compared before the rest; even
 
 // How thoroughly the tree is searched (kernels/tree_seeds-inl.h).
 struct SeedPlan {
@@ -39,7 +38,10 @@ constexpr double kNoiseThreshold = 0.67;  // see TreeSeeds::noisiness()
 // Sweeps (kernels/sweep-inl.h). A chunk has at least this many rows and pixels.
 constexpr int64_t kChunkRows = 16;
 constexpr int64_t kChunkPixels = 4096;
-constexpr int64_t kIncrementalGain = 3;  // moved_cost() is used if a patch has this many times the vectors of a face
+constexpr int64_t kIncrementalGain = 3;  // face_changes() is used if a patch has this many times the vectors of a face
+
+// Costs (kernels/patch_sum-inl.h).
+constexpr int64_t kBoundedMinVectors = 64;  // from so many vectors per patch, stopping early saves more than it costs
 
 // Jump flooding (kernels/lower_bound-inl.h).
 constexpr int64_t kLowerBoundMinVectors = 4;  // up to this many vectors per patch, the full cost is cheap enough

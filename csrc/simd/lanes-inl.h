@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "target.h"
 
@@ -45,6 +46,14 @@ struct Lanes {
 // Lanes of all ones or all zeros: the results of comparisons.
 template <typename T>
 using Bits = Lanes<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>;
+
+// Calls f(0) … f(N − 1) with compile-time constants: arrays of lanes indexed by them stay in registers.
+template <int N, typename F>
+inline void unrolled(const F& f) {
+  [&]<int... I>(std::integer_sequence<int, I...>) {
+    (f(std::integral_constant<int, I>()), ...);
+  }(std::make_integer_sequence<int, N>());
+}
 
 template <typename R, typename T, typename F>
 inline Lanes<R> each(const Lanes<T>& a, const F& f) {
@@ -110,6 +119,11 @@ inline Lanes<T>& operator+=(Lanes<T>& a, const Lanes<T>& b) {
 template <typename T>
 inline Bits<T> operator<(const Lanes<T>& a, T b) {
   return each<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>(a, [b](Register<T> x) { return x < b; });
+}
+template <typename T>
+inline Bits<T> operator<(const Lanes<T>& a, const Lanes<T>& b) {
+  return each<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>(a, b,
+                                                                    [](Register<T> x, Register<T> y) { return x < y; });
 }
 template <typename T>
 inline Bits<T> operator==(const Lanes<T>& a, T b) {
@@ -226,6 +240,47 @@ inline uint32_t lanes_below(const Lanes<float>& v, float limit) {
   static constexpr int32_t kPowers[16] = {1,      1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
                                           1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
   return uint32_t(reduce((v < limit) & load(kPowers), [](auto a, auto b) { return a | b; }));
+}
+
+// Converts each lane.
+template <typename R, typename T>
+inline Lanes<R> converted(const Lanes<T>& lanes) {
+  static_assert(sizeof(R) == sizeof(T));
+  Lanes<R> out;
+  for (int i = 0; i < kRegisters; ++i) out.part[i] = __builtin_convertvector(lanes.part[i], Register<R>);
+  return out;
+}
+
+// The lower, and the upper byte of each lane, unsigned.
+inline Lanes<int16_t> low_bytes(const Lanes<int16_t>& lanes) {
+  return each<int16_t>(lanes, [](Register<int16_t> x) { return x & 0xff; });
+}
+inline Lanes<int16_t> high_bytes(const Lanes<int16_t>& lanes) {
+  return each<int16_t>(lanes, [](Register<int16_t> x) { return (Register<uint16_t>)x >> 8; });
+}
+
+// a, b, a, b, …
+inline Lanes<int16_t> broadcast_pair(int16_t a, int16_t b) {
+  const int32_t both = int32_t(uint32_t(uint16_t(a)) | uint32_t(uint16_t(b)) << 16);
+  return each<int16_t>(broadcast(both), [](Register<int32_t> x) { return x; });
+}
+
+// a² + b² of each pair of lanes. One instruction, which compilers do not find by themselves.
+inline Lanes<int32_t> squares_of_pairs(const Lanes<int16_t>& lanes) {
+  return each<int32_t>(lanes, [](Register<int16_t> x) {
+#if !defined(__x86_64__)
+    const Register<int32_t> pairs = (Register<int32_t>)x, low = pairs << 16 >> 16, high = pairs >> 16;
+    return low * low + high * high;
+#elif PSAL_REGISTER == 16
+    return __builtin_ia32_pmaddwd128(x, x);
+#elif PSAL_REGISTER == 32
+    return __builtin_ia32_pmaddwd256(x, x);
+#elif defined(__clang__)
+    return __builtin_ia32_pmaddwd512(x, x);
+#else
+    return __builtin_ia32_pmaddwd512_mask(x, x, Register<int32_t>{}, -1);
+#endif
+  });
 }
 
 // e^x for x ≤ 0 or NaN, accurate to about 1 ulp; exactly 0 where the result would be subnormal. x = n ln 2 + r with

@@ -41,7 +41,7 @@ def groups_that_can_run(module: ModuleType) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("module", [layer, editing, hard_cases, seeding])
+@pytest.mark.parametrize("module", [layer, editing, hard_cases])
 def test_a_quick_run_measures_every_group(
     module: ModuleType,
     data: Path,
@@ -68,3 +68,22 @@ def test_missing_data_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "argv", ["layer", "--data", str(tmp_path), "--quick"])
     with pytest.raises(SystemExit, match=r"^error: .*val\.txt"):
         layer.main()
+
+
+@pytest.mark.slow
+def test_a_quick_run_measures_the_seeding_of_every_sequence(
+    data: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    restored_threads: None,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["seeding", "--data", str(data), "--quick", "--threads", "1"])
+    seeding.main()
+    record = Record.read(tmp_path / "build" / "seeding.json")
+    assert set(record.cells) == {"bear", "swan"}
+    for cell in record.cells.values():
+        assert cell["costs"].keys() == seeding.SEARCHES.keys()
+        assert all(1 <= cost < 2 for cost in cell["costs"].values())
+    assert "mean" in capsys.readouterr().out

@@ -125,8 +125,9 @@ def inpaint(
     picture = open_picture(image, "image")
     size = picture.color.shape[1], picture.color.shape[2]
     marked = transparent_pixels(picture, "image") if mask is None else mask
-    opacity = fade_edge(open_hole(marked, size, invert=invert, grow=grow), feather)
-    hole = opacity > 0
+    hole = open_hole(marked, size, invert=invert, grow=grow)
+    opacity = fade_edge(hole, feather) if feather else None  # as large as a channel, so not kept in vain
+    hole = hole if opacity is None else opacity > 0
     sources = ~hole if source_mask is None else ~hole & open_mask(source_mask, size, "source_mask")
     colors = None if guide is None else _open_guide(guide, picture)
     nothing = torch.empty(0, dtype=torch.int64)
@@ -144,7 +145,8 @@ def inpaint(
             picture.color, hole, seed=int(draw_seed(seed)), sources=None if source_mask is None else sources,
             guide=colors, progress=progress,
         )  # fmt: skip
-    color = filled.color if feather == 0 else torch.lerp(picture.color, filled.color, opacity)
+    color = filled.color if opacity is None else torch.lerp(picture.color, filled.color, opacity)
+    opacity = hole.float() if opacity is None else opacity
     alpha = picture.alpha
     if mask is None and alpha is not None:
         alpha = torch.lerp(alpha, torch.ones_like(alpha), opacity)

@@ -2,7 +2,14 @@
 
 from collections.abc import Callable
 
-from psal.experiments import colorization_tables, layer_speed, memory, reconstruction, super_resolution_tables
+from psal.experiments import (
+    colorization_tables,
+    layer_speed,
+    memory,
+    reconstruction,
+    seeding_tables,
+    super_resolution_tables,
+)
 from psal.experiments.gmflow import tables as gmflow_tables
 from psal.experiments.inpainting import large as inpainting_large
 from psal.experiments.inpainting import layers as inpainting_layers
@@ -18,6 +25,7 @@ EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
     "layer_speed": layer_speed.tables,
     "memory": memory.tables,
     "reconstruction": reconstruction.tables,
+    "seeding": seeding_tables.tables,
     "super_resolution": super_resolution_tables.tables,
     **{f"colorization_{name}": colorization_tables.tables for name in colorization_tables.COMPARISONS},
 }

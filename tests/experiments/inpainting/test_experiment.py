@@ -55,6 +55,10 @@ def test_networks_are_compared_on_pictures_with_masks(
     assert cells.items() < both.items()  # what was measured is kept
     assert {"contextual contextual 1", "none none 0"} < set(both)
 
+    other = bench("scenes", "--data", scenes, "--contextual", second)
+    assert other.returncode == 2
+    assert "inpainting_scenes.json has 'contextual contextual 0' of other weights: add --overwrite" in other.stderr
+
 
 @pytest.mark.parametrize("part", ["rectangles", "freeform"])
 def test_random_holes_are_the_same_in_every_run(

@@ -1,5 +1,6 @@
 """Table 6: metrics of each way to fill holes, over a folder of pictures."""
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -10,12 +11,13 @@ import torch
 from torch import Tensor
 
 from psal.data.image_folder import fingerprint
+from psal.errors import UsageError
 from psal.experiments.experiment import Progress
 from psal.experiments.inpainting.fillers import Filler, fill_by_patches, fill_by_telea, has_opencv, network_filler
 from psal.experiments.inpainting.lpips import LPIPS
 from psal.experiments.inpainting.metrics import score
 from psal.experiments.inpainting.pictures import MaskedPicture, MaskedPictures
-from psal.experiments.inpainting.tables import NETWORKS, WITHOUT_TRAINING, cell_name
+from psal.experiments.inpainting.tables import NETWORKS, WITHOUT_TRAINING, Network, cell_name
 from psal.measure.record import Cell, Record
 from psal.training.loop import WEIGHTS
 
@@ -59,30 +61,44 @@ class InpaintingExperiment:
     def step_count(self) -> int:
         return len(self._cells()) * len(self.pictures)
 
+    def _networks(self, max_seeds: int | None = None) -> dict[str, tuple[Network, Path]]:
+        """Network and weights of each cell that needs weights, by its name."""
+        return {
+            cell_name(network, seed): (network, weights_of(run))
+            for network in NETWORKS
+            for seed, run in enumerate(self.runs.get(network.trained, ())[:max_seeds])
+        }
+
     def _cells(self, max_seeds: int | None = None) -> dict[str, tuple[str, Callable[[], Filler]]]:
         """Title and filler of each cell, by its name."""
         cells: dict[str, tuple[str, Callable[[], Filler]]] = {}
-        for network in NETWORKS:
-            for seed, run in enumerate(self.runs.get(network.trained, ())[:max_seeds]):
-                cells[cell_name(network, seed)] = network.title, partial(network_filler, weights_of(run), network)
+        for name, (network, weights) in self._networks(max_seeds).items():
+            cells[name] = network.title, partial(network_filler, weights, network)
         cells["patches"] = WITHOUT_TRAINING["patches"], lambda: fill_by_patches
         if has_opencv():
             cells["telea"] = WITHOUT_TRAINING["telea"], lambda: fill_by_telea
         return cells
 
     def run(self, record: Record, progress: Progress) -> None:
+        """Measure every cell that the record lacks.
+
+        Raises:
+            UsageError: if a cell was measured with other weights.
+        """
+        identities = {name: _identity(weights) for name, (_, weights) in self._networks().items()}
+        _check_same_weights(record, identities)
         done = 0
         for name, (title, filler) in self._cells().items():
 
             def report(count: int, before: int = done, text: str = title) -> None:
                 progress(before + count, text)
 
-            record.measure_once(name, partial(self._measure, filler, report))
+            record.measure_once(name, partial(self._measure, filler, report, identities.get(name, {})))
             done += len(self.pictures)
         progress(done, "")
 
-    def _measure(self, build: Callable[[], Filler], report: Callable[[int], None]) -> Cell:
-        return {"scores": scores_of_filler(build(), self.pictures, self.lpips, report)}
+    def _measure(self, build: Callable[[], Filler], report: Callable[[int], None], identity: Cell) -> Cell:
+        return identity | {"scores": scores_of_filler(build(), self.pictures, self.lpips, report)}
 
     def draw(self, record: Record, folder: Path) -> list[str]:
         """Draw some pictures filled by each method, with the first seed of each network."""
@@ -105,6 +121,23 @@ class InpaintingExperiment:
 def weights_of(run: Path) -> Path:
     """Return the weights in the folder of a run, or the file itself."""
     return run / WEIGHTS if run.is_dir() else run
+
+
+def _identity(weights: Path) -> Cell:
+    """Return what tells a file of weights from others; nothing if it does not exist any more."""
+    if not weights.exists():
+        return {}
+    with weights.open("rb") as file:
+        return {"weights": hashlib.file_digest(file, "sha256").hexdigest()[:16]}
+
+
+def _check_same_weights(record: Record, identities: Mapping[str, Cell]) -> None:
+    for name, identity in identities.items():
+        if identity and name in record.cells and record.cells[name].get("weights") != identity["weights"]:
+            raise UsageError(
+                f"{record.path} has {name!r} of other weights: "
+                "add --overwrite to measure again, or choose another folder"
+            )
 
 
 def _filled(filler: Filler, picture: MaskedPicture) -> Tensor:

@@ -9,10 +9,10 @@ from typing import NamedTuple, cast
 
 from torch import Tensor, nn
 
-from psal.baselines import FullAttention
+from psal.baselines import FullAttention, LocalAttention
 from psal.layers import AttentionLayer
 from psal.models.csnln.bands import rows_per_band, run_in_bands
-from psal.models.csnln.cross_scale import CrossScaleLayer, Pasted, pointwise
+from psal.models.csnln.cross_scale import CrossScaleLayer, Rows, pointwise
 
 # By factor: kernel size and padding of convolutions that shrink by it (their stride), and transposed ones that enlarge.
 KERNELS = {2: (6, 2), 3: (9, 3), 4: (8, 2)}
@@ -52,12 +52,41 @@ class InScaleAttention(nn.Module):
         self.attention = attention
 
     def forward(self, x: Tensor) -> Tensor:
+        """Attend in a map ``(B, C, H, W)``; the result has its shape."""
         attended: Tensor = self.attention(self.query(x), self.key(x), self.value(x))
         return attended
+
+    def attend(self, x: Tensor) -> Rows:
+        """Attend in a whole map, or prepare to do so by rows where that gives the same."""
+        if isinstance(self.attention, LocalAttention):
+            return _LocalRows(self, x, self.attention.window)
+        return _MapRows(self(x))
 
     def score_count(self, height: int, width: int) -> int:
         """Number of scores of a map of this size if all pairs are compared; 0 if the number of keys is fixed."""
         return (height * width) ** 2 if isinstance(self.attention, FullAttention) else 0
+
+
+class _MapRows(NamedTuple):
+    """Rows of a map that exists."""
+
+    map: Tensor
+
+    def rows(self, start: int, stop: int) -> Tensor:
+        return self.map[:, :, start:stop]
+
+
+class _LocalRows(NamedTuple):
+    """Rows of local attention: those that a window reaches are enough, so the whole map never needs to exist."""
+
+    layer: InScaleAttention
+    map: Tensor
+    window: int
+
+    def rows(self, start: int, stop: int) -> Tensor:
+        low, high = max(start - self.window, 0), min(stop + self.window, self.map.shape[2])
+        attended: Tensor = self.layer(self.map[:, :, low:high])
+        return attended[:, :, start - low : stop - low]
 
 
 class ResidualBlock(nn.Module):
@@ -77,12 +106,12 @@ class Attended(NamedTuple):
     """Results of the two attention branches on a map ``(B, C, H, W)``.
 
     Attributes:
-        in_scale: ``(B, C, H, W)``.
-        cross_scale: the enlarged map; None if the branch is left out.
+        in_scale: rows ``(B, C, n, W)``.
+        cross_scale: enlarged rows; None if the branch is left out.
     """
 
-    in_scale: Tensor
-    cross_scale: Pasted | None
+    in_scale: Rows
+    cross_scale: Rows | None
 
 
 class MutualProjection(nn.Module):
@@ -107,11 +136,11 @@ class MutualProjection(nn.Module):
 
     def attend(self, x: Tensor) -> Attended:
         """Run the attention of both branches on a whole map."""
-        return Attended(self.in_scale(x), None if self.left_out else self.cross_scale.attend(x))
+        return Attended(self.in_scale.attend(x), None if self.left_out else self.cross_scale.attend(x))
 
     def fuse(self, attended: Attended, start: int, stop: int) -> Tensor:
         """Return the enlarged rows of some rows of the map; near the ends of a band, convolutions miss a border."""
-        coarse: Tensor = self.upsample(attended.in_scale[:, :, start:stop])
+        coarse: Tensor = self.upsample(attended.in_scale.rows(start, stop))
         if attended.cross_scale is None:
             error = coarse.new_zeros(coarse.shape)
         else:

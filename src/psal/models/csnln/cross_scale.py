@@ -42,11 +42,11 @@ class Projections(NamedTuple):
     value: Tensor
 
 
-class Pasted(Protocol):
-    """An enlarged map whose rows are computed when they are asked for, so that the whole never needs to exist."""
+class Rows(Protocol):
+    """A map whose rows are computed when they are asked for, so that the whole never needs to exist."""
 
     def rows(self, start: int, stop: int) -> Tensor:
-        """Return the enlarged rows ``(B, C, s · (stop − start), s · W)`` of some rows of the map."""
+        """Return what belongs to some rows of a map; ``(B, C, s · (stop − start), s · W)`` if it is enlarged."""
 
 
 class CrossScaleLayer(nn.Module, ABC):
@@ -72,7 +72,7 @@ class CrossScaleLayer(nn.Module, ABC):
         """
         return self.attend(x).rows(0, x.shape[2]).to(x.dtype)
 
-    def attend(self, x: Tensor) -> Pasted:
+    def attend(self, x: Tensor) -> Rows:
         """Find the keys of each pixel; the enlarged rows are computed later."""
         projected = self.project(x)
         with torch.autocast(x.device.type, enabled=False):
@@ -98,14 +98,14 @@ class CrossScaleLayer(nn.Module, ABC):
         return 0
 
     @abstractmethod
-    def paste(self, projected: Projections) -> Pasted:
+    def paste(self, projected: Projections) -> Rows:
         """Find the keys, without autocast."""
 
 
 class FewKeysLayer(CrossScaleLayer):
     """Base class of layers that give each query a fixed number of keys: memory is linear in the number of pixels."""
 
-    def paste(self, projected: Projections) -> Pasted:
+    def paste(self, projected: Projections) -> Rows:
         query, key, value = projected
         found = self.find(query, key)
         wide = key.shape[3]

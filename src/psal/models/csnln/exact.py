@@ -13,8 +13,8 @@ from psal.models.csnln.cross_scale import (
     PATCH_SIZE,
     SOFTMAX_SCALE,
     CrossScaleLayer,
-    Pasted,
     Projections,
+    Rows,
     patch_norm,
 )
 
@@ -36,7 +36,7 @@ class CrossScaleAttention(CrossScaleLayer):
     torch.Size([1, 8, 36, 45])
     """
 
-    def paste(self, projected: Projections) -> Pasted:
+    def paste(self, projected: Projections) -> Rows:
         return _PastedTiles(projected, self.scale)
 
     def score_count(self, height: int, width: int) -> int:

@@ -25,6 +25,8 @@ def patch_score(
     total = tl.zeros(query_from.shape, TYPE)
     for step in tl.range(PZ * PY * (C // CB)):  # a loop: unrolled, the code is seven times as long and spills
         row, c = step // (C // CB), step % (C // CB) * CB
+        if WIDE:
+            row = row.to(tl.int64)
         query_step = (row // PY * query_slice + row % PY * query_row) * C + c
         key_step = (row // PY * key_slice + row % PY * key_row) * C + c
         for px in tl.static_range(PX):
