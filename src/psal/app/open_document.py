@@ -1,6 +1,7 @@
 """A photograph while a page works on it: its running job, and the pages that hear of every change."""
 
 import asyncio
+import itertools
 import shutil
 import time
 from typing import Any
@@ -25,12 +26,18 @@ class OpenDocument:
         self.job: Job | None = None
         self.message: dict[str, str] | None = None
         self._listeners: set[asyncio.Event] = set()
+        self._numbers = itertools.count()
 
     async def state(self) -> dict[str, Any]:
-        """What the page shows: the photograph, the running job, the last message."""
+        """What the page shows: the photograph, the running job, the last message.
+
+        Answers and events may arrive in another order than they were sent. Of two states, the one with the higher
+        number is the newer one: every change is followed by a state that is asked for after it.
+        """
+        number = next(self._numbers)
         # In a thread, for it may wait until a change that is under way is done.
         document: dict[str, Any] = await run_in_threadpool(self.document.state)
-        return document | {"job": job_state(self.job), "message": self.message}
+        return document | {"number": number, "job": job_state(self.job), "message": self.message}
 
     def listen(self) -> asyncio.Event:
         """An event that is set at every change."""

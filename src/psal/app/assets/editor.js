@@ -84,6 +84,7 @@ class Editor {
 
   take(state) {
     const old = this.state;
+    if (old?.id === state.id && state.number < old.number) return; // overtaken by a newer one
     this.state = state;
     this.panel.lost(false);
     this.screen.show(state);
