@@ -69,6 +69,7 @@ class AppPage:
         """Open the sheet, where there is one."""
         if self("#panel-open").is_visible():
             self("#panel-open").click()
+            expect(self("#edits")).to_be_in_viewport(ratio=1)  # it slides in
 
     def message(self) -> Locator:
         return self(".message")
