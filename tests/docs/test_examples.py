@@ -5,14 +5,17 @@ import doctest
 import re
 import shlex
 import tomllib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import typer
 from support.pages import PAGES, ROOT, blocks, mentioned_commands, printed_commands
 from typer.testing import CliRunner
 
+from psal.app.openapi import describe_api
 from psal.cli.main import app
 
 QUICK = ("inpaint", "outpaint", "colorize", "reconstruct", "upscale", "samples")
@@ -80,5 +83,10 @@ def test_other_commands_name_what_exists(command: str) -> None:
         extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
         wanted = re.findall(r"\[([\w,]+)\]", command)
         assert {extra for group in wanted for extra in group.split(",")} <= set(extras)
+    elif program == "curl":
+        operation = describe_api()["paths"][urlsplit(arguments[-1]).path]["post"]
+        form = operation["requestBody"]["content"]["multipart/form-data"]["schema"]
+        given = {word.partition("=")[0] for flag, word in pairwise(arguments) if flag == "-F"}
+        assert set(form["required"]) <= given <= set(form["properties"])
     else:
         assert program.startswith(".venv/bin/"), f"no test knows how to check {command!r}"
