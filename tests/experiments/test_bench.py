@@ -101,7 +101,7 @@ def test_reconstruction_takes_pairs_from_all_sequences_in_turn(tmp_path: Path, d
         (("memory", "--layers", "psal0"), "there is no attention named 'psal0': choose from full, "),
         (("memory", "--sizes", "64,x"), "'64,x' is not a list of sizes such as 64,128"),
         (("memory", "--sizes", "0"), "'0' is not a list of sizes"),
-        (("memory", "--device", "tpu"), "'tpu' is not one of 'cpu', 'cuda'"),
+        (("memory", "--device", "tpu"), "'tpu' is not one of 'auto', 'cpu', 'cuda'"),
         (("reconstruction", "--data", "nowhere"), "nowhere/ImageSets/2016/train.txt does not exist: the data must be"),
         (("reconstruction", "--pairs", "0"), "'--pairs'"),
         (("colorization", "table", "--data", "x"), "'table' is not one of 'neighbors', 'similarity', 'cost', 'swap'"),

@@ -72,7 +72,7 @@ def test_a_data_set_of_one_sequence_has_none_to_hold_out(train: Run, run_here: R
         (("--attention", "psal0"), "there is no attention named 'psal0'"),
         (("--data", "nowhere"), "nowhere/ImageSets/2016/train.txt does not exist"),
         (("--precision", "8-bit"), "precision"),
-        (("--device", "gpu"), "'gpu' is not one of 'cpu'"),
+        (("--device", "gpu"), "'gpu' is not one of 'auto'"),
         (("--learning-rate", "inf"), "the learning rate must be positive and finite, got inf"),
         (("--learning-rate", "0"), "the learning rate must be positive and finite, got 0.0"),
     ],
