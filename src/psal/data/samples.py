@@ -12,7 +12,7 @@ SHUTTLE = (
     *((396, 0), (441, 0), (443, 36), (458, 42), (460, 200), (464, 240), (476, 272), (476, 292)),
     *((362, 292), (364, 262), (349, 230), (349, 214), (376, 182), (374, 60), (380, 34), (394, 34)),
 )  # x, y of the outline of the model behind the astronaut
-CUP = slice(0, 400), slice(60, 572)  # rows, columns of the cup with the table around it
+GALAXIES = slice(100, 484), slice(100, 612)  # rows, columns of a part of the sky
 CAT_FACE = slice(50, 242), slice(110, 302)  # rows, columns
 
 
@@ -46,7 +46,7 @@ def samples() -> list[Sample]:
     left, right = (view.resize(VIEW_SIZE) for view in stereo_views())
     return [
         Sample("inpaint", astronaut, np.asarray(mask)),
-        Sample("outpaint", data.coffee()[CUP].copy()),
+        Sample("outpaint", data.hubble_deep_field()[GALAXIES].copy()),
         Sample("colorize", np.asarray(left.convert("L")), np.asarray(right)),
         Sample("reconstruct", np.asarray(left), np.asarray(right)),
         Sample("upscale", data.chelsea()[CAT_FACE].copy()),
