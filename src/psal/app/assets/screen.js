@@ -42,6 +42,7 @@ export class Screen {
   redraw() {
     if (this.asked) return;
     this.asked = true;
+    this.canvas.dataset.complete = ""; // until it is drawn
     requestAnimationFrame(() => {
       this.asked = false;
       this.draw();
