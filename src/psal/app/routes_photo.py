@@ -29,6 +29,8 @@ from psal.app.steps import Mark
 from psal.editing.registry import EDITS, Edit
 from psal.errors import UsageError
 
+COUNTDOWN_SECONDS = 1.0
+
 
 class PhotoRoutes:
     """Handlers of ``/photos``."""
@@ -120,7 +122,7 @@ class PhotoRoutes:
         return JSONResponse({})
 
     async def events(self, request: Request) -> Response:
-        """Stream of states: the present one, and a new one at every change."""
+        """Stream of states: the present one, one at every change, and one a second while the time left is told."""
         session, opened = self._find(request)
 
         async def stream() -> AsyncIterator[str]:
@@ -129,8 +131,11 @@ class PhotoRoutes:
                 with session.held():
                     while not self._service.closing.is_set():
                         changed.clear()
-                        yield f"data: {json.dumps(await opened.state())}\n\n"
-                        while not await _is_set_within(self._service.timeouts.ping, changed):
+                        state = await opened.state()
+                        yield f"data: {json.dumps(state)}\n\n"
+                        counts_down = state["job"] is not None and state["job"]["left"] is not None
+                        pause = COUNTDOWN_SECONDS if counts_down else self._service.timeouts.ping
+                        while not await _is_set_within(pause, changed) and not counts_down:
                             yield ": still here\n\n"
             finally:
                 opened.leave(changed)
