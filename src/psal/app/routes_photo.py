@@ -20,8 +20,8 @@ from psal.app.canvas import LAYERS, Layer
 from psal.app.document import Document
 from psal.app.limits import MAX_STEPS, MAX_VARIANTS
 from psal.app.open_document import OpenDocument
-from psal.app.photo_jobs import PhotoJobs
-from psal.app.reading import read_file, read_json, seed_of, whole_number
+from psal.app.photo_jobs import PhotoJobs, fill_values
+from psal.app.reading import read_file, read_json, whole_number
 from psal.app.refusals import RefusedError
 from psal.app.service import Service
 from psal.app.sessions import Session
@@ -86,6 +86,7 @@ class PhotoRoutes:
             if edit.partner == "mask":
                 await self._write_sample(session, edit, "mask", folder / "mask.png")
                 await self._mark_file(session, opened, "hole", folder / "mask.png", "mask.png")
+                opened.document.saved = opened.document.last  # nobody's work yet
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -165,7 +166,7 @@ class PhotoRoutes:
         session, opened = self._find(request)
         values = await read_json(request)
         self._jobs.check_free(opened)
-        seed_of(values)
+        fill_values(values)  # refused before anything is marked
         step = await run_in_threadpool(marking.mark, opened.document, values)
         opened.message = None
         if values.get("fill") is True and values.get("layer", "hole") == "hole" and step is not None:
