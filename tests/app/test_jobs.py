@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from app.client import Client, png, wait_until
 from app.conftest import Server
-from psal.app.lanes import BusyError, Job, Lane
+from psal.app.job_queue import BusyError, Job, JobQueue
 from psal.app.limits import MAX_JOBS_PER_SESSION
 from psal.app.open_document import job_state
 from psal.app.workers import StoppedError
@@ -22,10 +22,10 @@ from psal.app.workers import StoppedError
 
 def test_sessions_take_turns_however_many_jobs_one_has() -> None:
     async def run() -> list[str]:
-        lane, order, gate = Lane(1), list[str](), asyncio.Event()
+        queue, order, gate = JobQueue(1), list[str](), asyncio.Event()
 
         async def work(name: str) -> None:
-            async with lane.turn(name[0], Job(name)):
+            async with queue.turn(name[0], Job(name)):
                 order.append(name)
                 await gate.wait()
 
@@ -40,22 +40,22 @@ def test_sessions_take_turns_however_many_jobs_one_has() -> None:
 
 def test_places_limits_and_stops_of_those_who_wait() -> None:
     async def run() -> None:
-        lane, gate = Lane(2), asyncio.Event()
+        queue, gate = JobQueue(2), asyncio.Event()
 
         async def work(session: str, job: Job) -> None:
-            async with lane.turn(session, job):
+            async with queue.turn(session, job):
                 await gate.wait()
 
         jobs = [Job("a") for _ in range(1 + MAX_JOBS_PER_SESSION)]
         tasks = [asyncio.create_task(work("a", job)) for job in jobs]
         await asyncio.sleep(0)
-        assert lane.running == 1  # one of each session, though there is room for two
+        assert queue.running == 1  # one of each session, though there is room for two
         assert [job.place for job in jobs] == [None, *range(1, 1 + MAX_JOBS_PER_SESSION)]
         with pytest.raises(BusyError, match="8 of your jobs wait already"):
             await work("a", Job("one too many"))
         other = asyncio.create_task(work("b", Job("b")))
         await asyncio.sleep(0)
-        assert lane.running == 2
+        assert queue.running == 2
         jobs[3].stop()
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -63,7 +63,7 @@ def test_places_limits_and_stops_of_those_who_wait() -> None:
         gate.set()
         done = await asyncio.gather(*tasks, other, return_exceptions=True)
         assert [type(outcome) for outcome in done if outcome is not None] == [StoppedError]
-        assert lane.running == 0
+        assert queue.running == 0
 
     asyncio.run(run())
 

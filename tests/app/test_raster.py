@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from psal.app.fill_window import MIN_MARGIN, fill_windows
+from psal.app.fill import MIN_MARGIN, fill_windows
 from psal.app.raster import box_of, grown, marked_box, polygon, slices, stroke
 
 SIZE = 53, 71

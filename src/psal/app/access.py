@@ -21,7 +21,7 @@ PAGES = ("/", "/inside", "/api")
 OTHER_NAME = "this server is not called by that name: use the address that psal app printed"
 OTHER_PAGE = "requests of other pages are not served"
 NO_TOKEN = "open the address with the token that psal app printed"
-ONE_YEAR = 31_536_000
+ONE_YEAR = 31_536_000  # seconds that cookies are kept; what they stand for ends long before
 
 
 def is_loopback(host: str) -> bool:

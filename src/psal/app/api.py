@@ -1,30 +1,28 @@
 """The HTTP API: a picture in, the edited picture out, for programs."""
 
 import contextlib
-import mimetypes
 import secrets
 import shutil
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import FormData, UploadFile
 from starlette.exceptions import HTTPException
 from starlette.formparsers import MultiPartException
 from starlette.requests import Request
-from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from psal.app.lanes import Job
+from psal.app.job_queue import Job
 from psal.app.limits import MAX_FILE_BYTES
 from psal.app.middleware import TOO_LARGE
-from psal.app.openapi import FORMATS, describe_api
-from psal.app.reading import offered_options, options_of
+from psal.app.openapi import describe_api
+from psal.app.reading import offered_options, options_of, suffix_of
 from psal.app.refusals import RefusedError
-from psal.app.service import Service, stopped_by_hanging_up
+from psal.app.service import Service, attachment, stopped_by_hanging_up
 from psal.app.sessions import plain_name
 from psal.editing.registry import EDITS, Edit
 from psal.errors import UsageError
@@ -60,14 +58,12 @@ class ApiRoutes:
                 if name not in names:
                     raise RefusedError(422, f"{edit.name} takes no field of that name: see /api")
             options = options_of(edit, _texts(form))
-            suffix = _texts(form).get("format")
-            if suffix is not None and suffix not in FORMATS:
-                raise UsageError(f"the format must be one of {', '.join(FORMATS)}")
+            suffix = suffix_of(_texts(form))
             folder = self._new_folder()
             try:
                 arguments = await self._keep(form, edit, folder)
                 arguments |= {
-                    "edit": edit.name, "options": options, "suffix": f".{suffix}" if suffix else None,
+                    "edit": edit.name, "options": options, "suffix": suffix,
                     "out": str(folder / "result"),
                 }  # fmt: skip
                 job = Job(edit.name)
@@ -78,11 +74,7 @@ class ApiRoutes:
                 raise
         path = Path(found["path"])
         name = f"{Path(arguments['name']).stem}_{edit.name}{path.suffix}"
-        return FileResponse(
-            path, media_type=mimetypes.guess_type(path.name)[0],
-            headers={"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"},
-            background=BackgroundTask(shutil.rmtree, folder, ignore_errors=True),
-        )  # fmt: skip
+        return attachment(path, name, partial(shutil.rmtree, folder, ignore_errors=True))
 
     async def _keep(self, form: FormData, edit: Edit, folder: Path) -> dict[str, Any]:
         """Write the form's files; returns the arguments of the task that name them."""

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from psal.app.api import ApiRoutes
 from psal.app.middleware import Middleware
 from psal.app.refusals import RefusedError, handlers
+from psal.app.routes_edit import EditRoutes
 from psal.app.routes_folder import FolderRoutes
 from psal.app.routes_inside import InsideRoutes
 from psal.app.routes_photo import PhotoRoutes
@@ -51,6 +52,7 @@ def build_application(service: Service) -> ASGIApp:
         *(Route(path, page, methods=["GET"]) for path in PAGES),
         Route("/assets/{name}", page, methods=["GET"]),
         *PhotoRoutes(service).routes(),
+        *EditRoutes(service).routes(),
         *FolderRoutes(service).routes(),
         *InsideRoutes(service).routes(),
         *ApiRoutes(service).routes(),

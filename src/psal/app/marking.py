@@ -34,9 +34,7 @@ def mark(document: Document, value: Any) -> Mark | None:
     """
     if not isinstance(value, dict) or not isinstance(value.get("kind"), str):
         raise UsageError("a mark must have a kind")
-    layer: Layer = value.get("layer", "hole")
-    if layer not in LAYERS:
-        raise UsageError(f"the layer must be one of {', '.join(LAYERS)}")
+    layer = layer_of(value.get("layer", "hole"))
     kind = value["kind"]
     if kind in LABELS:
         box, shape = _drawn(kind, value, document.canvas.size)
@@ -60,9 +58,16 @@ def mark(document: Document, value: Any) -> Mark | None:
     raise UsageError("this kind of mark is not known")
 
 
-def mark_from_file(document: Document, layer: Layer, mask: Mask) -> Mark | None:
-    """Mark what a mask file marks, and nothing else."""
-    return document.mark("Mask", layer, (0, 0, *document.canvas.size), mask)
+def layer_of(name: Any) -> Layer:
+    """Check the name of a layer.
+
+    Raises:
+        UsageError: if there is none of that name.
+    """
+    for layer in LAYERS:
+        if layer == name:
+            return layer
+    raise UsageError(f"the layer must be one of {', '.join(LAYERS)}")
 
 
 def _drawn(kind: str, value: dict[str, Any], size: tuple[int, int]) -> tuple[Box, Mask]:

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.concurrency import run_in_threadpool
 
 from psal.app.document import Document
-from psal.app.lanes import Job
+from psal.app.job_queue import Job
 
 
 class OpenDocument:

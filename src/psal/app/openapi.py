@@ -3,11 +3,10 @@
 from typing import Any
 
 from psal.app.limits import MAX_FILE_BYTES, MEGA
-from psal.app.reading import MAX_LENGTH, offered_options
+from psal.app.reading import FORMATS, MAX_LENGTH, offered_options
 from psal.editing.registry import EDITS, Edit, Option
 from psal.version import __version__
 
-FORMATS = ("png", "jpg", "tif", "webp")
 MEDIA_TYPES = ("image/png", "image/jpeg", "image/tiff", "image/webp", "image/bmp")
 FILE = {"type": "string", "format": "binary"}
 PARTNERS = {

@@ -6,10 +6,12 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from psal.app.lanes import Job
+from psal.app.canvas import Layer
+from psal.app.job_queue import Job
 from psal.app.limits import MAX_VARIANTS
 from psal.app.open_document import OpenDocument
 from psal.app.reading import SEEDS, options_of, read_file, seed_of, whole_number
@@ -36,21 +38,42 @@ def fill_values(values: Any) -> tuple[int, int]:
     return seed_of(values), whole_number(values.get("feather", 0), "the feather", 0, MAX_EDGE)
 
 
+def check_free(opened: OpenDocument) -> None:
+    """Check that no edit of the photograph runs.
+
+    Raises:
+        RefusedError: if one does.
+    """
+    if opened.job is not None:
+        raise RefusedError(409, BUSY)
+
+
+async def mark_file(
+    service: Service, session: Session, opened: OpenDocument, layer: Layer, path: Path, name: str
+) -> Mark | None:
+    """Mark what a mask file marks, and nothing else.
+
+    Args:
+        service: to read the file with.
+        session: whose photograph it is.
+        opened: the photograph.
+        layer: to mark.
+        path: of the file.
+        name: that it has on the user's computer.
+    """
+    out, document = path.with_name("mask.npy"), opened.document
+    arguments = {"path": str(path), "name": name, "size": list(document.canvas.size), "out": str(out)}
+    await service.file(session, "read_mask", arguments)
+    check_free(opened)
+    return await run_in_threadpool(document.mark, "Mask", layer, (0, 0, *document.canvas.size), np.load(out))
+
+
 class PhotoJobs:
     """Starts edits, one at a time for a photograph."""
 
     def __init__(self, service: Service) -> None:
         self._service = service
         self._tasks: set[asyncio.Task[None]] = set()
-
-    def check_free(self, opened: OpenDocument) -> None:
-        """Check that no edit of the photograph runs.
-
-        Raises:
-            RefusedError: if one does.
-        """
-        if opened.job is not None:
-            raise RefusedError(409, BUSY)
 
     async def start_fill(self, session: Session, opened: OpenDocument, values: Any, mark: Mark | None) -> None:
         """Fill what is marked.
@@ -61,7 +84,7 @@ class PhotoJobs:
             values: JSON object with the ``seed`` and the ``feather``.
             mark: the stroke that started the fill and becomes one step with it, or None.
         """
-        self.check_free(opened)
+        check_free(opened)
         document, (seed, feather) = opened.document, fill_values(values)
         hole = await run_in_threadpool(document.marked, "hole")
         if hole is None:
@@ -86,7 +109,7 @@ class PhotoJobs:
 
     async def start_variant(self, session: Session, opened: OpenDocument) -> None:
         """Fill the last hole again with another seed."""
-        self.check_free(opened)
+        check_free(opened)
         document = opened.document
         fill = document.last_fill()
         if len(fill.variants) >= MAX_VARIANTS:
@@ -104,7 +127,7 @@ class PhotoJobs:
 
     async def start_edit(self, session: Session, opened: OpenDocument, edit: Edit, request: Request) -> None:
         """Run an edit of the whole picture."""
-        self.check_free(opened)
+        check_free(opened)
         options = options_of(edit, request.query_params)
         folder = session.new_folder()
         partner, name = None, ""
@@ -112,16 +135,13 @@ class PhotoJobs:
             if edit.partner == "reference":
                 partner = folder / "reference"
                 if request.query_params.get("sample"):
-                    made = folder / "reference.png"
-                    await self._service.file(
-                        session, "write_sample", {"edit": edit.name, "role": "reference", "path": str(made)}
-                    )
-                    partner, name = made, made.name
+                    await self._service.write_sample(session, edit.name, "reference", partner)
+                    name = "reference.png"
                 else:
                     name = await read_file(request, partner)
                 if not partner.stat().st_size:
                     raise UsageError("choose a reference picture first")
-            self.check_free(opened)
+            check_free(opened)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -143,7 +163,7 @@ class PhotoJobs:
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
 
-        self._start(opened, f"{edit.name.capitalize()}", work)
+        self._start(opened, edit.name.capitalize(), work)
 
     async def _fill(
         self, session: Session, opened: OpenDocument, job: Job, fill: Fill, values: Path, seed: int

@@ -20,6 +20,7 @@ from psal.errors import UsageError
 NOT_UNDERSTOOD = "the request is not understood"
 SEEDS = -(2**63), 2**63 - 1
 MAX_LENGTH = 20_000  # pixels
+FORMATS = ("png", "jpg", "tif", "webp")  # that results may be asked for in
 SWITCH = {"true": True, "1": True, "false": False, "0": False}
 FAR = 1e6  # pixels; coordinates beyond are no picture's
 
@@ -154,6 +155,18 @@ def _option(option: Option, given: Any) -> Any:
     if option.maximum is not None and value > option.maximum:
         raise UsageError(f"{option.name} must be at most {option.maximum:g}")
     return value
+
+
+def suffix_of(values: Any) -> str | None:
+    """Suffix of the format that a request asks for; None for the photograph's own.
+
+    Raises:
+        UsageError: if it is not one of FORMATS.
+    """
+    name = values.get("format")
+    if name is not None and name not in FORMATS:
+        raise UsageError(f"the format must be one of {', '.join(FORMATS)}")
+    return f".{name}" if name else None
 
 
 def points_of(value: Any, least: int) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from psal.app.lanes import BusyError
+from psal.app.job_queue import BusyError
 from psal.app.sessions import NoRoomError, UnknownSessionError
 from psal.app.storage import DISK_FULL, is_disk_full
 from psal.app.workers import StoppedError

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from psal.app.lanes import Job
+from psal.app.job_queue import Job
 from psal.app.reading import read_file, seed_of
 from psal.app.service import Service, stopped_by_hanging_up
 from psal.errors import UsageError
@@ -46,7 +46,7 @@ class FolderRoutes:
         """Fill the photograph in the body, and keep the result; hanging up stops it."""
         session = self._service.session(request)
         folder = session.folders.get(request.path_params["id"])
-        session.new_folder().rmdir()  # is there room?
+        session.check_room()
         seed = seed_of(request.query_params)
         photo = folder / secrets.token_hex(8)
         job = Job("inpaint")

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
 
-from psal.app.lanes import Job
+from psal.app.job_queue import Job
 from psal.app.limits import INSIDE_SIDE
 from psal.app.reading import number, read_file, read_json, seed_of, whole_number
 from psal.app.refusals import RefusedError
@@ -44,10 +44,7 @@ class InsideRoutes:
         folder = session.new_folder()
         if request.query_params.get("sample"):
             for role in ROLES:
-                made = folder / f"{role}.png"
-                arguments = {"edit": "reconstruct", "role": role, "path": str(made)}
-                await self._service.file(session, "write_sample", arguments)
-                made.rename(folder / f"{role} file")
+                await self._service.write_sample(session, "reconstruct", role, folder / f"{role} file")
                 (folder / f"{role} name").write_text(f"{role}.png")
         return self._service.greet(session, JSONResponse({"id": session.folders.put(folder)}))
 

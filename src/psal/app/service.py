@@ -4,22 +4,24 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncIterator, Hashable
+from collections.abc import AsyncIterator, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
+from starlette.background import BackgroundTask
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 
-from psal.app.access import Access
-from psal.app.lanes import Job, Lane, threads_for
+from psal.app.access import ONE_YEAR, Access
+from psal.app.job_queue import Job, JobQueue, threads_for
 from psal.app.limits import MAX_CONCURRENT_EDITS, Timeouts
+from psal.app.open_document import OpenDocument
 from psal.app.sessions import Session, Sessions
 from psal.app.workers import StoppedError, Workers
 
 FILE_JOBS = 1  # pictures that are read or written at a time, beside the edits
-SESSION_SECONDS = 31_536_000  # that the cookie is kept; the session itself ends long before
 
 
 class Service:
@@ -35,7 +37,7 @@ class Service:
         self.root, self.access, self.timeouts = root, access, timeouts
         self.sessions = Sessions(root / "sessions", timeouts.idle)
         self.workers = Workers(MAX_CONCURRENT_EDITS + FILE_JOBS)
-        self.edits, self.files = Lane(MAX_CONCURRENT_EDITS), Lane(FILE_JOBS)
+        self.edits, self.files = JobQueue(MAX_CONCURRENT_EDITS), JobQueue(FILE_JOBS)
         self.closing = asyncio.Event()
         self._threads = ThreadPoolExecutor(MAX_CONCURRENT_EDITS + FILE_JOBS)
 
@@ -53,7 +55,7 @@ class Service:
 
     def greet(self, session: Session, answer: Response) -> Response:
         """Let an answer carry the session's cookie."""
-        answer.set_cookie(self.access.cookie, session.token, max_age=SESSION_SECONDS, httponly=True, samesite="strict")
+        answer.set_cookie(self.access.cookie, session.token, max_age=ONE_YEAR, httponly=True, samesite="strict")
         return answer
 
     async def edit(self, visitor: Hashable, job: Job, task: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -66,6 +68,21 @@ class Service:
         job = Job(task)
         async with self._kept(visitor), self.files.turn(visitor, job):
             return await self._run(job, task, arguments)
+
+    async def write_sample(self, session: Session, edit: str, role: str, path: Path) -> None:
+        """Write a picture of an edit's sample to a file of any name: its ``photo``, ``mask`` or ``reference``."""
+        made = path.with_name("sample.png")  # the name tells the format
+        await self.file(session, "write_sample", {"edit": edit, "role": role, "path": str(made)})
+        made.replace(path)
+
+    def photo(self, request: Request) -> tuple[Session, OpenDocument]:
+        """The session and the open photograph that a request's address names.
+
+        Raises:
+            UnknownSessionError: if there is none.
+        """
+        session = self.session(request)
+        return session, session.documents.get(request.path_params["id"])
 
     @contextlib.asynccontextmanager
     async def _kept(self, visitor: Hashable) -> AsyncIterator[None]:
@@ -108,3 +125,15 @@ async def stopped_by_hanging_up(request: Request, job: Job) -> AsyncIterator[Non
         watching.cancel()
         with contextlib.suppress(asyncio.CancelledError, StoppedError):
             await watching
+
+
+def attachment(path: Path, name: str, remove: Callable[[], None]) -> Response:
+    """A file to be saved under a name.
+
+    Args:
+        path: of the file.
+        name: for the user's computer.
+        remove: called when it has been sent.
+    """
+    headers = {"content-disposition": f"attachment; filename*=utf-8''{quote(name)}"}
+    return FileResponse(path, headers=headers, background=BackgroundTask(remove))

@@ -79,17 +79,25 @@ class Session:
         self.holds = 0
         self.seen = time.monotonic()
 
-    def new_folder(self) -> Path:
-        """A new folder in the session's own.
+    def check_room(self) -> None:
+        """Check that a further file may be kept.
 
         Raises:
-            NoRoomError: if there is too much in it.
+            NoRoomError: if the session has too many bytes.
         """
         if (kept := sum(map(_size_of, self.files()))) > MAX_SESSION_BYTES:
             raise NoRoomError(
                 f"your pictures take {kept / MEGA:.0f} MB here, of at most {MAX_SESSION_BYTES / MEGA:.0f} MB: "
                 "download what you need and close a photograph"
             )
+
+    def new_folder(self) -> Path:
+        """A new folder in the session's own.
+
+        Raises:
+            NoRoomError: if there is too much in it.
+        """
+        self.check_room()
         folder = self.folder / secrets.token_hex(8)
         folder.mkdir(parents=True, mode=0o700)
         return folder

@@ -5,7 +5,6 @@ Arguments and results are JSON values, because they pass through a pipe.
 
 import os
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -15,10 +14,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from psal.app import inside
-from psal.app.fill_window import fill_windows
+from psal.app.fill import fill as fill  # a task, too
 from psal.app.limits import INSIDE_SIDE, MAX_PIXELS, MAX_RECONSTRUCT_PIXELS, MAX_UPSCALED_PIXELS, megapixels
-from psal.app.raster import Box, slices, within
-from psal.app.steps import unpack
 from psal.data.samples import samples
 from psal.editing.registry import EDITS
 from psal.errors import UsageError
@@ -27,9 +24,6 @@ from psal.io.masks import open_mask
 from psal.io.photo import Photo
 from psal.io.pictures import open_picture
 from psal.progress import Progress
-from psal.seeds import add_to_seed
-
-WINDOW_SEEDS = 7919  # distance between the seeds of two windows of a fill
 
 
 class Task(Protocol):
@@ -74,62 +68,6 @@ def read_mask(*, path: str, name: str, size: list[int], out: str, progress: Prog
     """Read an uploaded mask of a photograph of that (H, W) into a bool array."""
     np.save(out, open_mask(_open(path, name).pixels, (size[0], size[1]), name=name).numpy())
     return {}
-
-
-def fill(
-    *, pixels: str, hole: list[Any], area: list[Any], before: str | None, source: list[Any] | None,
-    guide: str | None, feather: int, seed: int, threads: int, out: str, progress: Progress,
-) -> dict[str, Any]:  # fmt: skip
-    """Fill what is marked, window by window.
-
-    Args:
-        pixels: array file of the photograph.
-        hole, area: box and file of the bits of what is marked, and of what the fill changes.
-        before: file of what the area had before, if the photograph shows an earlier fill of it.
-        source: box and file of the bits of what the fill may be taken from; None for everything.
-        guide: array file of a rough fill to follow, or None.
-        feather: pixels over which the fill fades into the photograph.
-        seed: of the search.
-        threads: to use.
-        out: file for the new values, in the order of the area's pixels.
-        progress: called with the share that is done.
-    """
-    torch.set_num_threads(threads)
-    photo: NDArray[Any] = np.load(pixels, mmap_mode="c")  # changes stay in memory
-    size, box = _size(photo), _box(area[0])
-    marked, changed = _whole_mask(size, *hole), unpack(Path(area[1]), box)
-    if before is not None:
-        photo[slices(box)][changed] = np.load(before)
-    layers: dict[str, NDArray[Any]] = {}  # keyword arguments of inpaint that are as large as the photograph
-    if source is not None:
-        layers["source_mask"] = _whole_mask(size, *source)
-    if guide is not None:
-        layers["guide"] = np.load(guide, mmap_mode="r")
-    windows = fill_windows(changed, box, size, _box(source[0]) if source else None)
-    counts = [int(marked[slices(window)].sum()) for window in windows]
-    made = np.array(photo[slices(box)])
-    for number, window in enumerate(windows):
-        part = slices(window)
-        done, own = sum(counts[:number]) / sum(counts), counts[number] / sum(counts)
-        filled = EDITS["inpaint"].function(
-            np.array(photo[part]), marked[part], feather=feather, seed=add_to_seed(seed, WINDOW_SEEDS * number),
-            progress=partial(_report, progress, 0.97 * done, 0.97 * own),
-            **{name: np.array(layer[part]) for name, layer in layers.items()},
-        )  # fmt: skip
-        both = _common(box, window)
-        made[within(both, box)] = filled[within(both, window)]
-    np.save(out, made[changed])
-    return {}
-
-
-def _report(progress: Progress, done: float, own: float, share: float) -> None:
-    progress(done + own * share)
-
-
-def _whole_mask(size: tuple[int, int], box: list[int], bits: str) -> NDArray[np.bool_]:
-    mask = np.zeros(size, bool)
-    mask[slices(_box(box))] = unpack(Path(bits), _box(box))
-    return mask
 
 
 def read_guide(*, path: str, name: str, size: list[int], out: str, progress: Progress) -> dict[str, Any]:
@@ -297,15 +235,6 @@ def _suffix(name: str, kind: str | None) -> str:
 
 def _size(pixels: NDArray[Any]) -> tuple[int, int]:
     return pixels.shape[0], pixels.shape[1]
-
-
-def _box(values: list[int]) -> Box:
-    top, left, bottom, right = values
-    return top, left, bottom, right
-
-
-def _common(a: Box, b: Box) -> Box:
-    return max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
 
 
 def _small(pixels: NDArray[Any]) -> NDArray[Any]:

@@ -87,10 +87,6 @@ class Worker:
         self._process.wait()
         self._pipe.close()
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
 
 class Workers:
     """Some workers, started when they are first needed.

@@ -1,5 +1,6 @@
 // The editor: opens photographs, turns gestures into requests, and shows what the server answers.
 
+import { choose, setUpControls } from "./controls.js";
 import { setUpFolder } from "./folder.js";
 import { Gestures } from "./gestures.js";
 import { setUpKeys } from "./keys.js";
@@ -255,57 +256,8 @@ class Editor {
 }
 
 export const editor = new Editor();
-const choose = (input, then) => {
-  find(input).value = "";
-  find(input).onchange = () => find(input).files.length && then(find(input).files);
-  find(input).click();
-};
 const openFile = () => choose("file", ([file]) => editor.open(file));
-
-for (const id of ["choose", "open"]) find(id).onclick = openFile;
-find("sample").onclick = () => editor.openSample();
-find("download").onclick = () => editor.download();
-find("undo").onclick = () => editor.undo();
-find("redo").onclick = () => editor.redo();
-find("fill").onclick = () => editor.fill();
-find("stop").onclick = () => editor.act("/stop");
-find("another").onclick = () => editor.act("/variant", { json: {} });
-find("invert").onclick = () => editor.change({ kind: "invert" });
-find("clear").onclick = () => editor.change({ kind: "clear" });
-find("grow").onclick = () => editor.change({ kind: "grow", pixels: Number(find("grow-by").value) });
-find("mask-file").onclick = () =>
-  choose("partner", ([file]) => editor.act("/mask", { body: file, params: { name: file.name, layer: editor.layer } }));
-find("guide").onclick = () =>
-  choose("partner", ([file]) => editor.act("/guide", { body: file, params: { name: file.name } }));
-find("guide-clear").onclick = () => editor.act("/guide");
-for (const radio of document.querySelectorAll("#layers input")) radio.onchange = () => (editor.layer = radio.value);
-find("mask-save").onclick = () => save(`/photos/${editor.state.id}/mask`).catch((error) => editor.complain(error));
-find("zoom-in").onclick = () => editor.zoom((view) => view.zoomBy(1.5));
-find("zoom-out").onclick = () => editor.zoom((view) => view.zoomBy(1 / 1.5));
-find("zoom-fit").onclick = () => editor.zoom((view) => view.fit());
-find("zoom-full").onclick = () => editor.zoom((view) => view.zoomBy(1 / (view.scale * editor.screen.ratio)));
-for (const button of document.querySelectorAll("[data-tool]")) button.onclick = () => editor.setTool(button.dataset.tool);
-find("size").onchange = (event) => editor.setSize(Number(event.target.value));
-find("size-slider").oninput = (event) => editor.setSize(Math.exp((Number(event.target.value) / 100) * Math.log(1000)));
-for (const [event, shows] of Object.entries({ pointerdown: true, pointerup: false, pointerleave: false, blur: false }))
-  find("original").addEventListener(event, () => editor.showOriginal(shows));
-
-addEventListener("dragover", (event) => {
-  event.preventDefault();
-  document.body.classList.add("dropping");
-});
-addEventListener("dragleave", (event) => event.relatedTarget || document.body.classList.remove("dropping"));
-addEventListener("drop", (event) => {
-  event.preventDefault();
-  document.body.classList.remove("dropping");
-  if (event.dataTransfer.files.length) editor.open(event.dataTransfer.files[0]);
-});
-addEventListener("paste", (event) => {
-  const [file] = event.clipboardData.files;
-  if (file) editor.open(file);
-});
-addEventListener("beforeunload", (event) => editor.hasUnsavedWork() && event.preventDefault());
-
+setUpControls(editor, openFile);
 setUpKeys(editor, openFile);
 setUpFolder({ ask, askJson, choose });
 editor.panel.setUp(choose);

@@ -61,7 +61,7 @@ class Job:
         return report
 
 
-class Lane:
+class JobQueue:
     """Jobs of one kind, some at a time.
 
     Sessions take turns, and each has one job running at most.
