@@ -7,7 +7,8 @@ import typer
 
 from psal.cli.console import errors_as_messages, say
 from psal.cli.options import Device, Threads
-from psal.cli.training import Out, run_training, set_up_torch, training_command
+from psal.cli.torch_setup import set_up_torch
+from psal.cli.training import Out, run_training, training_command
 from psal.training.settings import Settings
 
 Data = Annotated[Path, typer.Option(help="folder of the DAVIS data set", show_default=False)]
@@ -54,10 +55,10 @@ def evaluate_colorize(
         from psal.models.weights import PATCH_SIZE, load_colorizer
         from psal.swap import swap_attention_
         from psal.training.colorize import errors_on_split
-        from psal.training.loop import WEIGHTS
+        from psal.training.loop import weights_of
 
         set_up_torch(threads)
-        network, settings = load_colorizer(run / WEIGHTS if run.is_dir() else run)
+        network, settings = load_colorizer(weights_of(run))
         if attention is not None:
             swap_attention_(network, build_attention(attention, channels=CHANNELS, patch_size=PATCH_SIZE))
         errors = errors_on_split(network.to(device), data, split, size or int(settings["size"]), device)

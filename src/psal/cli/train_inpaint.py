@@ -7,7 +7,8 @@ import typer
 
 from psal.cli.console import errors_as_messages, progress_bar, say
 from psal.cli.options import Threads
-from psal.cli.training import Out, run_training, set_up_torch, training_command
+from psal.cli.torch_setup import set_up_torch
+from psal.cli.training import Out, run_training, training_command
 from psal.training.settings import Settings
 
 Masks = Annotated[Literal["rectangles", "free-form", "both"], typer.Option(help="shape of the holes")]
@@ -60,7 +61,7 @@ def evaluate_inpaint(
 ) -> None:
     """Print l1, l2, PSNR, TV and SSIM of an inpainting network in the holes of pictures, as in the paper's Table 6."""
     with errors_as_messages("bench,train"):
-        from psal.experiments.inpainting.experiment import scores_of_filler, weights_of
+        from psal.experiments.inpainting.experiment import scores_of_filler
         from psal.experiments.inpainting.fillers import network_filler
         from psal.experiments.inpainting.lpips import load_lpips
         from psal.experiments.inpainting.metrics import METRICS, summary
@@ -68,13 +69,15 @@ def evaluate_inpaint(
         from psal.experiments.inpainting.tables import Network
         from psal.models.inpainting.attentions import check_name
         from psal.models.inpainting.weights import load_generator
+        from psal.training.loop import weights_of
 
         if attention is not None:
             check_name(attention)
         set_up_torch(threads)
         pictures = MaskedPictures(data, size, hole, masks, count)
-        trained = load_generator(weights_of(run))[1]["attention"]
-        filler = network_filler(weights_of(run), Network(trained, attention or trained))
+        weights = weights_of(run)
+        trained = load_generator(weights)[1]["attention"]
+        filler = network_filler(weights, Network(trained, attention or trained))
         perceptual = load_lpips(lpips) if lpips else None
         with progress_bar(len(pictures)) as (bar, task):
             scores = scores_of_filler(filler, pictures, perceptual, lambda done: bar.update(task, completed=done))

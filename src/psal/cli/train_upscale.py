@@ -7,7 +7,8 @@ import typer
 
 from psal.cli.console import errors_as_messages, progress_bar, say
 from psal.cli.options import Threads
-from psal.cli.training import Out, run_training, set_up_torch, training_command
+from psal.cli.torch_setup import set_up_torch
+from psal.cli.training import Out, run_training, training_command
 from psal.training.settings import Settings
 
 Scale = Annotated[Literal["2", "3", "4"], typer.Option(help="factor per side")]
@@ -59,12 +60,11 @@ def evaluate_upscale(
 
         from psal.data.image_folder import list_pictures
         from psal.models.csnln.weights import load_upscaler
-        from psal.training.loop import WEIGHTS
+        from psal.training.loop import weights_of
         from psal.training.upscale import bicubic, load_pair, quality
 
         set_up_torch(threads)
-        weights = run / WEIGHTS if run.is_dir() else run
-        network = load_upscaler(weights, cross_scale=cross_scale, in_scale=in_scale, seed=0)
+        network = load_upscaler(weights_of(run), cross_scale=cross_scale, in_scale=in_scale, seed=0)
         files = list_pictures(data)
         found = []
         with progress_bar(len(files)) as (bar, task):

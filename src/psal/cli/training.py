@@ -11,6 +11,7 @@ import typer
 
 from psal.cli.console import complain, errors_as_messages, progress_bar, say
 from psal.cli.options import Device, Threads
+from psal.cli.torch_setup import set_up_torch
 from psal.training.settings import Settings
 
 if TYPE_CHECKING:
@@ -65,15 +66,6 @@ def training_command(default: Settings) -> Callable[[Callable[..., None]], Calla
 
 def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
-
-
-def set_up_torch(threads: int | None) -> None:
-    """Set the number of CPU threads, None for all cores, and treat denormal numbers as 0."""
-    import torch
-
-    torch.set_flush_denormal(True)  # denormal weights make matrix products ten times slower
-    if threads is not None:
-        torch.set_num_threads(threads)
 
 
 def run_training(task: "Task", settings: Settings, out: Path, *, label: str, files: str) -> None:

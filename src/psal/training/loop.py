@@ -27,6 +27,11 @@ WEIGHTS = "model.safetensors"
 MAY_CHANGE = ("iterations", "checkpoint_every", "log_every", "look_every")  # when a run is resumed
 
 
+def weights_of(run: Path) -> Path:
+    """Return the weights in the folder of a run, or the path itself if it is a file of weights."""
+    return run / WEIGHTS if run.is_dir() else run
+
+
 @dataclass(frozen=True)
 class Outcome:
     """Outcome of a training run.

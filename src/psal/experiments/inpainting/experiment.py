@@ -19,7 +19,7 @@ from psal.experiments.inpainting.metrics import score
 from psal.experiments.inpainting.pictures import MaskedPicture, MaskedPictures
 from psal.experiments.inpainting.tables import NETWORKS, WITHOUT_TRAINING, Network, cell_name
 from psal.measure.record import Cell, Record
-from psal.training.loop import WEIGHTS
+from psal.training.loop import weights_of
 
 DRAWN = 5  # pictures in the strip
 
@@ -116,11 +116,6 @@ class InpaintingExperiment:
             rows[picture.name] = shown | {"truth": picture.truth}
         save_grid(rows, path)
         return []
-
-
-def weights_of(run: Path) -> Path:
-    """Return the weights in the folder of a run, or the file itself."""
-    return run / WEIGHTS if run.is_dir() else run
 
 
 def _identity(weights: Path) -> Cell:
