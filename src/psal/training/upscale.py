@@ -11,8 +11,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from psal.data.degradation import downscale
+from psal.data.downscaled_crops import DownscaledCrops
 from psal.data.image_folder import MissingDataError, load_pixels
-from psal.data.photo_crops import DownscaledCrops
 from psal.measure.picture_quality import psnr_of_luma, ssim_of_luma
 from psal.models import CSNLN
 
