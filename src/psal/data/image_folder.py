@@ -70,6 +70,11 @@ def to_tensor(picture: Image.Image) -> Tensor:
     return to_pixels(picture).float().div(255)
 
 
+def to_picture(image: Tensor) -> Image.Image:
+    """Convert RGB ``(3, H, W)`` in 0..1 to a picture of 8 bits per channel; values beyond 0..1 are clamped."""
+    return Image.fromarray(image.clamp(0, 1).mul(255).round().byte().permute(1, 2, 0).numpy())
+
+
 def load_pixels(path: Path) -> Tensor:
     """Load a picture as uint8 ``(3, H, W)``.
 

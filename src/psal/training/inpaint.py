@@ -10,7 +10,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from psal.data.draws import example_generator
-from psal.data.image_folder import MissingDataError, list_pictures, load_square
+from psal.data.image_folder import MissingDataError, list_pictures, load_square, to_picture
 from psal.data.masks import KINDS, depth_of, random_hole
 from psal.data.random_crops import RandomCrops
 from psal.errors import UsageError
@@ -150,8 +150,7 @@ class InpaintTask:
             coarse, refined = (x.float().cpu() for x in model(truth.to(weight), hole.to(weight.device)))
             filled = (torch.where(hole, x, truth) for x in (coarse, refined))
             rows.append(torch.cat([truth.masked_fill(hole, 1), *filled, truth], 3))
-        pixels = (torch.cat(rows, 2)[0] + 1).clamp(0, 2).mul(127.5).round().byte().permute(1, 2, 0)
-        return Image.fromarray(pixels.numpy())
+        return to_picture((torch.cat(rows, 2)[0] + 1) / 2)
 
     def complaints(self) -> list[str]:
         return [*self._broken, *self._crops.broken.values()]
