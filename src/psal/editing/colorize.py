@@ -5,7 +5,7 @@ from typing import Any
 from psal.checks import check_word
 from psal.editing.colorize_network import predict_chroma
 from psal.editing.colorize_patches import match_chroma
-from psal.editing.registry import COLOR_MODELS
+from psal.editing.registry import MODELS
 from psal.io.pictures import ImageLike, open_picture
 from psal.luminance import join, luminance
 from psal.progress import Progress
@@ -46,7 +46,7 @@ def colorize(
     torch.Size([3, 20, 30])
     """
     check_seed(seed)
-    check_word("model", model, COLOR_MODELS)
+    check_word("model", model, MODELS)
     picture, colors = open_picture(image), open_picture(reference, "reference").color
     if len(colors) == 1:
         raise ValueError("reference must be a color picture, got a gray one")
