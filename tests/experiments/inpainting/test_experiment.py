@@ -130,6 +130,17 @@ def test_a_picture_without_a_usable_mask_is_named(scenes: Path) -> None:
         list(MaskedPictures(scenes))
 
 
+def test_a_mask_belongs_to_the_picture_with_exactly_its_name(scenes: Path) -> None:
+    for folder in ("images", "masks"):
+        (scenes / folder / "0.png").rename(scenes / folder / "street [1].png")
+        (scenes / folder / "1.png").rename(scenes / folder / "street [1].left.png")
+    found = {picture.name: picture.hole for picture in MaskedPictures(scenes)}
+    assert {name: tuple(hole.shape[2:]) for name, hole in found.items()} == {
+        "street [1]": (40, 48),
+        "street [1].left": (48, 40),
+    }
+
+
 def test_fillers_change_the_hole_alone(scenes: Path, write_weights: WriteWeights) -> None:
     ways = [fill_by_patches, network_filler(write_weights("psal3"), Network("psal3", "psal3"))]
     if fillers.has_opencv():

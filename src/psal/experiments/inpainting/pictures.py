@@ -76,7 +76,7 @@ class MaskedPictures:
 
     def _with_own_mask(self, path: Path) -> MaskedPicture:
         truth = to_tensor(open_rgb(path))
-        found = sorted((self.folder / MASKS).glob(f"{path.stem}.*"))
+        found = [mask for mask in sorted((self.folder / MASKS).iterdir()) if mask.stem == path.stem]
         if not found:
             raise MissingDataError(f"{path} has no mask: expected {self.folder / MASKS / path.name}")
         hole = open_mask(found[0], (truth.shape[1], truth.shape[2]))
