@@ -52,7 +52,7 @@ def evaluate_colorize(
 
         from psal.models.attentions import build_attention
         from psal.models.colorizer import CHANNELS
-        from psal.models.weights import PATCH_SIZE, load_colorizer
+        from psal.models.colorizer_weights import PATCH_SIZE, load_colorizer
         from psal.swap import swap_attention_
         from psal.training.colorize import errors_on_split
         from psal.training.loop import weights_of

@@ -17,7 +17,7 @@ from psal.experiments.layer_cost import LayerSetting, gigaflops, measure
 from psal.measure.record import Cell, Record
 from psal.models.attentions import build_attention, label
 from psal.models.colorizer import CHANNELS
-from psal.models.weights import PATCH_SIZE, load_colorizer
+from psal.models.colorizer_weights import PATCH_SIZE, load_colorizer
 from psal.swap import swap_attention_
 from psal.training.colorize import DISTANCES, ColorizeTask, errors_on_split, gray_of, load_frames
 from psal.training.loop import WEIGHTS, Settings, train

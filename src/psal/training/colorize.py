@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from psal.data import davis
 from psal.data.image_folder import MissingDataError, to_picture
-from psal.models.weights import PATCH_SIZE, build_colorizer
+from psal.models.colorizer_weights import PATCH_SIZE, build_colorizer
 
 DISTANCES = (1, 3, 5, 10)  # frames between a test frame and its references, before and after it
 PREVIEW_DISTANCES = (5, 3, 1)  # frames between a previewed frame and its reference; the first that exist are used
