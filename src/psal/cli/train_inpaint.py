@@ -66,7 +66,7 @@ def evaluate_inpaint(
         from psal.experiments.inpainting.lpips import load_lpips
         from psal.experiments.inpainting.metrics import METRICS, summary
         from psal.experiments.inpainting.pictures import MaskedPictures
-        from psal.experiments.inpainting.tables import Network
+        from psal.experiments.networks import Network
         from psal.models.inpainting.attentions import check_name
         from psal.models.inpainting.weights import load_generator
         from psal.training.loop import weights_of

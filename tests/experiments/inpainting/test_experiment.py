@@ -15,8 +15,8 @@ from support.pictures import write_pictures
 from psal.experiments.inpainting import fillers
 from psal.experiments.inpainting.fillers import fill_by_patches, fill_by_telea, network_filler
 from psal.experiments.inpainting.pictures import MaskedPictures
-from psal.experiments.inpainting.tables import Network
 from psal.experiments.layer_cost import LayerSetting, gigaflops
+from psal.experiments.networks import Network
 
 from .conftest import WriteWeights
 
