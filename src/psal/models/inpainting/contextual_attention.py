@@ -7,6 +7,7 @@ from torch import Tensor
 from psal import checks
 from psal.baselines.patches import recomputed
 from psal.layers import AttentionLayer
+from psal.precision import working_type
 
 RATE = 2  # queries and keys are every second pixel along each axis
 PATCH_SIZE = 3  # of the patches that are compared
@@ -62,16 +63,9 @@ class ContextualAttention(AttentionLayer):
         Raises:
             ValueError, TypeError: if the maps do not fit together.
         """
-        for name, x in (("query", query), ("key", key), ("value", value)):
-            checks.check_map(name, x)
-            if x.ndim != 4:
-                raise ValueError(f"{name} must be (B, C, H, W), got shape {tuple(x.shape)}")
-        checks.check_same("key", key, "query", query, channels=True)
-        checks.check_value(value, key)
+        checks.check_images(query, key, value)
         checks.check_mask("key_mask", key_mask, key)
-        working = torch.promote_types(torch.promote_types(query.dtype, key.dtype), value.dtype)
-        if working.itemsize == 2:
-            working = torch.float32
+        working = working_type(query, key, value)
         with torch.autocast(query.device.type, enabled=False):
             out = self._attend(query.to(working), key.to(working), value.to(working), key_mask)
         return out.to(value.dtype)
