@@ -1,6 +1,7 @@
 """Folders of pictures: their files, loading them, and drawing one at random."""
 
 import hashlib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -43,6 +44,19 @@ def fingerprint(root: Path, files: list[Path]) -> str:
     """Return a hash of the files' paths below a folder, which tells one data set from another."""
     names = "\n".join(path.relative_to(root).as_posix() for path in files)
     return hashlib.sha256(names.encode(errors="surrogateescape")).hexdigest()[:16]
+
+
+def names_of(root: Path, files: list[Path]) -> dict[str, Path]:
+    """Name the pictures below a folder: by the stem if no other has it, else by the path, with its suffix if needed.
+
+    >>> list(names_of(Path("x"), [Path("x/a.png"), Path("x/day/b.png"), Path("x/night/b.png")]))
+    ['a', 'day/b', 'night/b']
+    """
+    paths = [path.relative_to(root) for path in files]
+    candidates = [(path.stem, path.with_suffix("").as_posix(), path.as_posix()) for path in paths]
+    counts = [Counter(names) for names in zip(*candidates, strict=True)]
+    named = (next(name for name, count in zip(names, counts, strict=True) if count[name] == 1) for names in candidates)
+    return dict(zip(named, files, strict=True))
 
 
 def open_rgb(path: Path) -> Image.Image:
