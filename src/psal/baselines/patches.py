@@ -10,8 +10,7 @@ from torch.utils.checkpoint import checkpoint
 
 from psal import checks
 from psal.layers import AttentionLayer
-from psal.ops.grid import pad
-from psal.ops.reference import NORM_EPSILON
+from psal.ops.grid import NORM_EPSILON, pad
 from psal.options import PADDING_MODES
 from psal.precision import working_type
 

@@ -21,7 +21,8 @@ from psal.models.colorizer import CHANNELS
 from psal.models.colorizer_weights import PATCH_SIZE, load_colorizer
 from psal.swap import swap_attention_
 from psal.training.colorize import DISTANCES, ColorizeTask, errors_on_split, gray_of, load_frames
-from psal.training.loop import WEIGHTS, Settings, train
+from psal.training.loop import WEIGHTS, train
+from psal.training.settings import Settings
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from psal.training import checkpoint
 from psal.training.learner import Learner
 from psal.training.log import Log
 from psal.training.processes import check_agreement, merge_lines, processes
-from psal.training.settings import Settings as Settings
+from psal.training.settings import Settings
 from psal.training.task import AdversarialTask, Task
 
 WEIGHTS = "model.safetensors"
