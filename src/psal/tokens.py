@@ -70,6 +70,7 @@ def token_attention(
     Raises:
         ValueError, TypeError: if an argument is not as described.
 
+    >>> import torch
     >>> q, k, v = torch.rand(3, 1, 2, 6 * 8, 16)
     >>> token_attention(q, k, v, (6, 8)).shape
     torch.Size([1, 2, 48, 16])
