@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from psal.checks import check_word
+from psal.devices import choose_device
 from psal.editing.hole_filling.coarse_to_fine import Filled, fill_hole, has_valid_key
 from psal.editing.hole_filling.hole_geometry import PATCH_SIZE
 from psal.editing.inpaint_network import fill_with_network
@@ -32,6 +33,7 @@ def inpaint(
     mask: ImageLike | None,
     *,
     seed: int | None = None,
+    device: str | torch.device = "cpu",
     source_mask: ImageLike | None = None,
     guide: ImageLike | None = None,
     model: str = "patches",
@@ -51,6 +53,7 @@ def inpaint(
     mask: ImageLike | None,
     *,
     seed: int | None = None,
+    device: str | torch.device = "cpu",
     source_mask: ImageLike | None = None,
     guide: ImageLike | None = None,
     model: str = "patches",
@@ -69,6 +72,7 @@ def inpaint(
     mask: ImageLike | None,
     *,
     seed: int | None = None,
+    device: str | torch.device = "cpu",
     source_mask: ImageLike | None = None,
     guide: ImageLike | None = None,
     model: str = "patches",
@@ -87,6 +91,8 @@ def inpaint(
         mask: any of these kinds, of the same size; white (or True) marks the hole. None takes the transparent pixels of
             ``image``, which become opaque.
         seed: of the search; None draws one from torch's generator.
+        device: where the network runs: "cpu", "cuda", "cuda:1" and so on, or "auto" for a CUDA or ROCm device if
+            there is one. Patches are filled on the CPU.
         source_mask: as ``mask``, white where patches may be taken from; None for everywhere. No pixel is copied from
             elsewhere.
         guide: a rough fill, of the same size and any of these kinds: what another program made, or a sketch. Its colors
@@ -120,6 +126,9 @@ def inpaint(
     check_seed(seed)
     check_edge("feather", feather)
     _check_model(model, weights, attention)
+    chosen = choose_device(device)
+    if weights is None and chosen.type != "cpu" and device != "auto":
+        raise ValueError(f"device {str(device)!r} is for model 'network': patches are filled on the CPU")
     if weights is not None and (source_mask is not None or guide is not None or return_shifts):
         raise ValueError("source_mask, guide and return_shifts are for model 'patches': a network copies no pixels")
     picture = open_picture(image, "image")
@@ -137,8 +146,9 @@ def inpaint(
         raise ValueError("mask marks the whole image as hole: only the part to fill may be white")
     elif weights is not None:
         draw = int(draw_seed(seed))
-        color = fill_with_network(picture.color, hole, weights, attention=attention, seed=draw, progress=progress)
-        filled = Filled(color, nothing, nothing)
+        maps = picture.color.to(chosen), hole.to(chosen)
+        color = fill_with_network(*maps, weights, attention=attention, seed=draw, progress=progress)
+        filled = Filled(color.cpu(), nothing, nothing)
     else:
         _check_sources(hole, sources, restricted=source_mask is not None)
         filled = fill_hole(

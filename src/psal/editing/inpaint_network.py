@@ -27,8 +27,8 @@ def fill_with_network(
     """Fill a hole by the network.
 
     Args:
-        color: ``[C, H, W]``, 0..1; C is 1 or 3.
-        hole: bool ``[H, W]``, neither empty nor all of the picture.
+        color: ``[C, H, W]``, 0..1; C is 1 or 3. The network runs on its device.
+        hole: bool ``[H, W]``, on the same device, neither empty nor all of the picture.
         weights: file for :func:`psal.models.inpainting.weights.load_generator`.
         attention: name of the attention to put into the network, or "own" for the one it was trained with.
         seed: seed of the search.
@@ -43,8 +43,9 @@ def fill_with_network(
     network, _ = load_generator(Path(weights), seed=seed)
     if attention != "own" and attention_of(network) is not None:
         swap_attention_(network, build_inpainting_attention(attention, seed))
+    network.to(color.device)
     height, width = hole.shape
-    _check_memory(network, height, width, available_memory())
+    _check_memory(network, height, width, available_memory(color.device))
     _check_keys(network, hole)
     if progress:
         progress(0.05)
@@ -54,8 +55,11 @@ def fill_with_network(
     return filled if len(color) == 3 else torch.where(hole, filled.mean(0, keepdim=True), color)
 
 
-def available_memory() -> float:
-    """Return the memory in bytes that processes can get without swapping; infinity where the system does not say."""
+def available_memory(device: torch.device) -> float:
+    """Return the memory in bytes that this process can get, on the CPU without swapping; infinity if it is unknown."""
+    if device.type == "cuda":
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch's own allocator
+        return torch.cuda.mem_get_info(device)[0] + unused
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))

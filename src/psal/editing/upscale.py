@@ -27,6 +27,7 @@ import torch
 from torch import Tensor
 
 from psal.checks import check_word
+from psal.devices import choose_device
 from psal.editing.registry import MAX_SCALE, UPSCALE_ATTENTIONS, UPSCALE_MODELS
 from psal.editing.resizing import CLAMPED_BACK_PROJECTIONS, back_project, enlarge, resize
 from psal.editing.upscale_network import upscale_with_network
@@ -52,6 +53,7 @@ def upscale(
     weights: str | os.PathLike[str] | None = None,
     attention: str = "psal3",
     seed: int | None = None,
+    device: str | torch.device = "cpu",
     progress: Progress | None = None,
 ) -> Any:
     """Enlarge a picture with detail that recurs in it at another size.
@@ -70,6 +72,7 @@ def upscale(
         attention: of the network, across scales: "psal1", "psal3" or "psal7" (PatchMatch with that many neighbors), or
             "exact", for small pictures.
         seed: of the search; None draws one from torch's generator.
+        device: "cpu", "cuda", "cuda:1" and so on, or "auto" for a CUDA or ROCm device if there is one.
         progress: called with the fraction of the work that is done, 0..1.
 
     Returns:
@@ -94,13 +97,15 @@ def upscale(
             else f"weights are those of a network, but model is {model!r}: take model='network'"
         )
     check_seed(seed)
+    chosen = choose_device(device)
     picture = open_picture(image)
+    color = picture.color.to(chosen)
     if weights is not None:
         large = upscale_with_network(
-            picture.color, float(scale), weights, attention=attention, seed=int(draw_seed(seed)), progress=progress
+            color, float(scale), weights, attention=attention, seed=int(draw_seed(seed)), progress=progress
         )
         return picture.restore(large)
-    large = upscale_color(picture.color, float(scale), seed=int(draw_seed(seed)), progress=progress)
+    large = upscale_color(color, float(scale), seed=int(draw_seed(seed)), progress=progress)
     return picture.restore(large)
 
 
