@@ -9,9 +9,10 @@ import tempfile
 import threading
 import time
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from statistics import median, quantiles
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
@@ -28,11 +29,23 @@ SESSIONS = 30
 LARGE = 6000, 4000  # pixels
 MAX_WAIT = 600  # seconds until a session counts as lost
 SETTLING_SECONDS = 5
+MIN_REMAINING = 1.0  # seconds; the page shows whole ones
+# Edits that take a while, of a photograph of 2,048 × 2,048 pixels.
+LONG_SIDE = 2048
+LONG_EDITS: dict[str, tuple[str, dict[str, Any]]] = {
+    "inpaint": (
+        "/marks", {"json": {"kind": "rectangle", "points": [[300, 300], [1400, 1700]], "layer": "hole", "fill": True}}
+    ),
+    "outpaint": ("/edits/outpaint?left=512&right=512&top=512&bottom=512", {}),
+    "colorize": ("/edits/colorize?sample=1", {}),
+    "reconstruct": ("/edits/reconstruct?sample=1", {}),
+    "upscale": ("/edits/upscale?scale=1.9", {}),
+}  # fmt: skip
 
 BENCHMARK = Benchmark(
     "app",
     "Measure the page: start, response time, and load by several sessions.",
-    ["start", "weight", "answer", "large", "load"],
+    ["start", "weight", "answer", "large", "estimate", "load"],
     packages=("torch", "numpy", "pillow", "starlette", "uvicorn", "playwright"),
 )
 
@@ -96,6 +109,48 @@ def _fill(browser: Browser, photo: Image.Image, points: list[list[float]], size:
         page = app_client.open_page(browser, server.url)
         app_client.open_photo(page, path)
         return [app_client.seconds_to_fill(page, points, size) for _ in range(strokes + 2)][2:]
+
+
+def estimate(side: int) -> Cell:
+    """How far the remaining time that the page shows is from the actual one, at worst, over the run of each edit."""
+    picture = BytesIO()
+    Image.fromarray(samples()[0].picture).resize((side, side)).save(picture, "PNG", compress_level=1)
+    found, ratios, runs = Quantities("estimate"), [], {}
+    with running_server() as server:
+        for edit, (path, options) in LONG_EDITS.items():
+            session = Session(server.url)
+            with contextlib.closing(session.http):
+                session.open(picture.getvalue())
+                run = _watch(session, path, options)
+            runs[edit] = run._asdict()
+            ratios += run.ratios()
+            told = len(run.ratios()) / max(1, len(run.shown))
+            found.add(f"{edit}: largest ratio of estimated to actual remaining time", [max(run.ratios(), default=1.0)])
+            found.add(f"{edit}: states with an estimate", [100 * told], unit="%")
+    found.add("all: largest ratio of estimated to actual remaining time", [max(ratios, default=1.0)])
+    return found.cell(runs=runs)
+
+
+class Run(NamedTuple):
+    """Remaining time as it was shown: seconds since the start and the estimate, None if there was none."""
+
+    shown: list[tuple[float, float | None]]
+    seconds: float
+
+    def ratios(self) -> list[float]:
+        """Estimated to actual remaining time or the other way round, whichever is above 1."""
+        pairs = [(left, self.seconds - at) for at, left in self.shown if left is not None]
+        return [max(left / rest, rest / left) for left, rest in pairs if rest >= MIN_REMAINING]
+
+
+def _watch(session: Session, path: str, options: dict[str, Any]) -> Run:
+    begun, shown = time.perf_counter(), []
+    for state in session.states(path, **options):
+        if state["job"] is not None:
+            shown.append((time.perf_counter() - begun, state["job"]["left"]))
+        elif state["message"] is not None:
+            raise RuntimeError(state["message"])
+    return Run(shown, time.perf_counter() - begun)
 
 
 def load(seconds: float) -> Cell:
@@ -185,6 +240,7 @@ def main() -> None:
             "weight": partial(weight, browser),
             "answer": partial(answer, browser, strokes),
             "large": partial(large, browser, strokes),
+            "estimate": partial(estimate, 256 if arguments.quick else LONG_SIDE),
             "load": partial(load, seconds),
         }
         BENCHMARK.measure(arguments, settings, groups)

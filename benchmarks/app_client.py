@@ -85,14 +85,14 @@ def seconds_to_fill(page: Page, points: list[list[float]], size: int) -> float:
 
 
 class Weight(NamedTuple):
-    """Of the page until it is usable."""
+    """What the browser loads until the page is usable."""
 
     requests: int
     bytes: int
 
 
 def weight(browser: Browser, url: str) -> Weight:
-    """Requests and bytes of the page."""
+    """Count requests and bytes until the page is usable."""
     page = browser.new_page()
     answers: list[Any] = []
     page.on("response", lambda answer: answers.append(answer))
@@ -118,14 +118,25 @@ class Session:
         """Open the sample photograph, with its mask."""
         self._id = self.http.post("/samples/inpaint").raise_for_status().json()["id"]
 
+    def open(self, content: bytes) -> None:
+        """Open a photograph."""
+        answer = self.http.post("/photos", params={"name": "photo.png"}, content=content)
+        self._id = answer.raise_for_status().json()["id"]
+
     def fill(self, seed: int) -> dict[str, Any]:
         """Fill the masked pixels; returns the state after it."""
-        self.http.post(f"/photos/{self._id}/fill", json={"seed": seed}).raise_for_status()
+        return list(self.states("/fill", json={"seed": seed}))[-1]
+
+    def states(self, path: str, **options: Any) -> Iterator[dict[str, Any]]:
+        """Start an edit; yields the states of the photograph until it is done."""
+        self.http.post(f"/photos/{self._id}{path}", **options).raise_for_status()
         with self.http.stream("GET", f"/photos/{self._id}/events") as lines:
             for line in lines.iter_lines():
-                state: dict[str, Any] = json.loads(line.removeprefix("data: ")) if line.startswith("data: ") else {}
-                if state and state["job"] is None:
-                    return state
+                if line.startswith("data: "):
+                    state: dict[str, Any] = json.loads(line.removeprefix("data: "))
+                    yield state
+                    if state["job"] is None:
+                        return
         raise RuntimeError("the server closed the connection without an answer")
 
     def undo(self) -> None:

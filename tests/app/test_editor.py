@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from numpy.typing import NDArray
 from playwright.sync_api import expect
 
@@ -115,6 +116,74 @@ def test_lasso_rectangle_eraser_and_the_mask(page: AppPage, photo_file: Path, tm
     page.wait()
     result = pixels_of(page.saved(tmp_path))
     np.testing.assert_array_equal(result, psal.inpaint(pixels_of(photo_file), expected, seed=0))
+
+
+def test_more_has_what_the_commands_take(page: AppPage, photo: NDArray[Any], photo_file: Path, tmp_path: Path) -> None:
+    page.drop(photo_file)
+    page("#auto").uncheck()
+    page("summary").click()
+    page("#layers input[value=source]").check(force=True)
+    page.tool("rectangle")
+    page.stroke((90.2, 0.2), (159.8, 127.8))
+    page.wait_for_steps("Rectangle")
+    page("#layers input[value=hole]").check(force=True)
+    page.stroke((30.2, 40.2), (59.8, 69.8))
+    page.wait_for_steps("Rectangle", "Rectangle")
+    page("#grow-by").fill("3")
+    page("#grow").click()
+    page.wait_for_steps("Rectangle", "Rectangle", "Grow 3 px")
+    guide = np.ascontiguousarray(photo[:, ::-1])
+    Photo(guide).save(tmp_path / "guide.png")
+    page.choose("partner", "#guide", tmp_path / "guide.png")
+    expect(page("#guide-name")).to_have_text("guide.png")
+    page("#feather").fill("5")
+    page("#seed").fill("4")
+    page("#fill").click()
+    page.wait_for_steps("Rectangle", "Rectangle", "Grow 3 px", "Remove")
+    hole, source = np.zeros((2, 128, 160), bool)
+    hole[40:70, 30:60] = source[:, 90:] = True
+    expected = psal.inpaint(photo, hole, grow=3, feather=5, seed=4, source_mask=source, guide=guide)
+    np.testing.assert_array_equal(pixels_of(page.saved(tmp_path)), expected)
+    page("input[value=outpaint]").check(force=True)  # the seed is for all edits, the rest for this one
+    expect(page("#seed")).to_be_visible()
+    expect(page("#feather")).to_be_hidden()
+
+
+def test_the_photograph_is_moved_zoomed_and_fitted(page: AppPage, photo_file: Path) -> None:
+    page.drop(photo_file)
+    fitted = page.place(0, 0)
+    page("#canvas").focus()
+    page.page.keyboard.down("Space")
+    page.stroke((60, 60), (80, 70))
+    page.page.keyboard.up("Space")
+    assert np.subtract(page.place(0, 0), fitted) == pytest.approx(
+        np.subtract(page.place(20, 10), page.place(0, 0)), abs=0.5
+    )
+    expect(page("#steps li")).to_have_count(1)  # moving does not paint
+    page("#zoom-full").click()
+    expect(page("#zoom-value")).to_have_text("100 %")
+    assert page.scale() == pytest.approx(1)
+    page("#zoom-fit").click()
+    assert page.place(0, 0) == pytest.approx(fitted)
+
+
+def test_unsaved_work_is_warned_of_and_a_sample_is_none(page: AppPage) -> None:
+    page.sample()
+    dialogs: list[str] = []
+    page.page.on("dialog", lambda dialog: dialogs.append(dialog.type))
+    page.page.reload()
+    page.wait_for_steps("Mask")
+    assert dialogs == []
+    page("#fill").click()
+    page.wait_for_steps("Mask", "Remove")
+    page.page.reload()
+    page.wait_for_steps("Mask", "Remove")
+    assert dialogs == ["beforeunload"]
+    page.download()
+    expect(page("body")).to_have_attribute("data-state", "ready")
+    page.page.wait_for_function("import('/assets/editor.js').then(({ editor }) => editor.state.saved)")
+    page.page.reload()
+    assert dialogs == ["beforeunload"]
 
 
 def test_24_megapixels_are_painted_pixel_by_pixel(page: AppPage, large: bytes, tmp_path: Path) -> None:

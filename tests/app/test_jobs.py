@@ -72,11 +72,14 @@ def test_the_time_left_is_told_only_once_there_is_enough_to_tell_it_by() -> None
     job = Job("Removing")
     job.place = 3
     assert job_state(job) == {"label": "Removing", "place": 3, "share": None, "left": None}
-    for passed, share, known in ((10.0, 0.0, False), (10.0, 0.1, False), (0.2, 0.5, False), (10.0, 0.5, True)):
-        job.begun, job.share = time.monotonic() - passed, share
-        state = job_state(job)
-        assert state is not None
-        assert state["left"] == (pytest.approx(10, rel=0.1) if known else None)
+    job.begun = time.monotonic() - 9000
+    assert job_state(job) == {"label": "Removing", "place": None, "share": None, "left": None}
+    job.time_left.report(0.1, 2000)
+    assert job_state(job) == {"label": "Removing", "place": None, "share": 0.1, "left": None}
+    job.time_left.report(0.3, 6000)
+    state = job_state(job)
+    assert state is not None
+    assert state["left"] == pytest.approx(11_000, rel=0.1)
     assert job_state(None) is None
 
 

@@ -118,6 +118,25 @@ def test_a_fill_is_taken_from_the_painted_source_and_follows_the_guide(client: C
     assert refused.json()["error"].startswith("small.png is 160 × 50 pixels and the picture 160 × 128")
 
 
+def test_a_fill_fades_into_the_photograph_and_is_undone(client: Client, photo: NDArray[Any]) -> None:
+    opened(client, photo)
+    client.stroke((60, 60), (80, 60), size=25)
+    hole = client.hole()
+    state = client.do("/fill", {"seed": 2, "feather": 6})
+    rows, columns = np.nonzero(hole)
+    assert state["changed"] == [rows.min() - 6, columns.min() - 6, rows.max() + 7, columns.max() + 7]
+    filled = client.pixels()
+    np.testing.assert_array_equal(filled, psal.inpaint(photo, hole, seed=2, feather=6))
+    assert (filled != photo)[~hole].any()
+    client.do("/variant", {})
+    np.testing.assert_array_equal(client.pixels(), psal.inpaint(photo, hole, seed=3, feather=6))
+    client.do("/position", {"position": 1})
+    np.testing.assert_array_equal(client.pixels(), photo)
+    np.testing.assert_array_equal(client.hole(), hole)
+    refused = client.post("/fill", {"feather": 1001})
+    assert (refused.status_code, refused.json()["error"]) == (422, "the feather must be from 0 to 1000")
+
+
 def test_a_photograph_is_extended(client: Client, photo: NDArray[Any]) -> None:
     opened(client, photo)
     state = client.do("/edits/outpaint?left=12&top=5")

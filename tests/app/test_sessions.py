@@ -12,6 +12,7 @@ from app.conftest import Server, running, with_timeouts
 from psal.app import document as document_module
 from psal.app.document import Document
 from psal.app.sessions import Sessions, UnknownSessionError
+from psal.app.steps import Fill
 
 
 def test_who_has_no_page_open_is_forgotten_after_a_while(tmp_path: Path) -> None:
@@ -76,9 +77,9 @@ def paint(document: Document, value: int) -> None:
     mark = document.mark("Brush", "hole", (0, 0, *size), mask)
     hole = document.marked("hole")
     assert hole is not None
-    values = document.new_path()
-    np.save(values, np.full((hole.count, *document.canvas.pixels.shape[2:]), value, np.uint8))
-    document.filled(hole, values, 0, {}, mark)
+    fill = Fill("Remove", hole, hole, document.new_path(), [document.new_path()], [0])
+    np.save(fill.variants[0], np.full((hole.count, *document.canvas.pixels.shape[2:]), value, np.uint8))
+    document.filled(fill, mark)
 
 
 def test_old_steps_are_dropped_with_a_word_and_their_files_go(

@@ -109,7 +109,7 @@ class _Copies(TorchFunctionMode):
                 x for like in args[1:] for x in ((like.device, like.dtype) if isinstance(like, Tensor) else (like,))
             ]
             to_cpu = any(str(x) == "cpu" for x in (*given, *kwargs.values()))
-            others = [x for x in given if not isinstance(x, str | torch.device)]
+            others: list[Any] = [x for x in given if not isinstance(x, str | torch.device)]
             values = args[0].content.to(*others) if others else args[0].content
             return values.clone() if to_cpu else DeviceTensor(values)
         return function(*args, **kwargs)

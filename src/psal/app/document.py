@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from psal.app.canvas import LAYERS, Canvas, Layer
 from psal.app.limits import MAX_STEP_BYTES, MAX_STEPS
-from psal.app.raster import Box, Mask, marked_box, slices
+from psal.app.raster import Box, Mask, grown, marked_box, slices, widened, within
 from psal.app.steps import Bits, Fill, Group, Mark, Step, Whole, fill_of
 from psal.errors import UsageError
 
@@ -64,12 +64,19 @@ class Document:
             box = marked_box(self.canvas.mask(layer))
             return Bits(self.new_path(), box, self.canvas.crop(layer, box)) if box else None
 
-    def filled(self, hole: Bits, values: Path, seed: int, settings: dict[str, Any], mark: Mark | None) -> None:
+    def area_of(self, hole: Bits, feather: int) -> Bits:
+        """What a fill changes: the hole itself if it has sharp edges, else also the pixels around it."""
+        if not feather:
+            return hole
+        box = widened(hole.box, feather, self.canvas.size)
+        mask = np.zeros((box[2] - box[0], box[3] - box[1]), bool)
+        mask[within(hole.box, box)] = hole.mask()
+        return Bits(self.new_path(), box, grown(mask, feather))
+
+    def filled(self, fill: Fill, mark: Mark | None) -> None:
         """Take over a fill as a step, together with the stroke that started it."""
         with self.lock:
-            before = self.new_path()
-            np.save(before, self.canvas.pixels[slices(hole.box)][hole.mask()])
-            fill = Fill("Remove", hole, before, [values], [seed], settings)
+            np.save(fill.before, self.canvas.pixels[slices(fill.area.box)][fill.area.mask()])
             if mark is not None and self.last is mark:
                 self.position -= 1
                 self.steps = self.steps[: self.position]

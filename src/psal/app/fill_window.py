@@ -3,7 +3,7 @@
 import numpy as np
 from scipy import ndimage
 
-from psal.app.raster import Box, Mask
+from psal.app.raster import Box, Mask, widened
 
 MIN_MARGIN = 384  # pixels around a hole that it may be filled from, at least
 MARGIN_FACTOR = 1.5  # of the hole's larger side
@@ -32,9 +32,8 @@ def fill_windows(hole: Mask, box: Box, size: tuple[int, int], source: Box | None
 
 def _with_margin(box: Box, size: tuple[int, int], source: Box | None) -> Box:
     margin = int(max(MIN_MARGIN, MARGIN_FACTOR * max(box[2] - box[0], box[3] - box[1])))
-    grown = box[0] - margin, box[1] - margin, box[2] + margin, box[3] + margin
-    grown = union(grown, source) if source else grown
-    return max(0, grown[0]), max(0, grown[1]), min(size[0], grown[2]), min(size[1], grown[3])
+    window = widened(box, margin, size)
+    return union(window, source) if source else window
 
 
 def _merged(windows: list[Box], new: Box) -> list[Box]:

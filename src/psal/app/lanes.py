@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Hashable
 from typing import Any
 
 from psal.app.limits import MAX_JOBS_PER_SESSION, MAX_QUEUE
+from psal.app.time_left import TimeLeft
 from psal.app.workers import StoppedError
 from psal.errors import UsageError
 
@@ -30,7 +32,7 @@ class Job:
         stopping: set to end it, in mid-computation if need be.
         place: in the queue, from 1; None once it runs.
         begun: when it began to run, in monotonic seconds.
-        share: of the work that is done.
+        time_left: share of the work that is done, and how much longer it takes.
     """
 
     def __init__(self, label: str, changed: Callable[[], None] = lambda: None) -> None:
@@ -38,7 +40,7 @@ class Job:
         self.stopping = threading.Event()
         self.place: int | None = None
         self.begun: float | None = None
-        self.share = 0.0
+        self.time_left = TimeLeft()
         self._turn: asyncio.Future[None] | None = None
 
     def stop(self) -> None:
@@ -51,7 +53,8 @@ class Job:
         """Progress callback for the worker's thread."""
 
         def report(share: float) -> None:
-            self.share = share
+            if self.begun is not None:
+                self.time_left.report(share, time.monotonic() - self.begun)
             with contextlib.suppress(RuntimeError):  # the loop is closed: the server ends
                 loop.call_soon_threadsafe(self.changed)
 

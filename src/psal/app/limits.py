@@ -18,7 +18,6 @@ MAX_QUEUE = 100  # jobs that wait
 MAX_JOBS_PER_SESSION = 8  # of them of one session
 MAX_POINTS = 20_000  # of a stroke or a lasso
 MAX_BRUSH = 4000  # pixels
-MAX_GROW = 200  # pixels
 MAX_VARIANTS = 12  # of one fill
 MAX_NAME_LENGTH = 80
 TILE_SIDE = 512  # pixels

@@ -7,10 +7,11 @@ from numpy.typing import NDArray
 
 from psal.app.canvas import LAYERS, Layer
 from psal.app.document import Document
-from psal.app.limits import MAX_BRUSH, MAX_GROW
-from psal.app.raster import Box, Mask, box_of, grown, marked_box, polygon, slices, stroke
+from psal.app.limits import MAX_BRUSH
+from psal.app.raster import Box, Mask, box_of, grown, marked_box, polygon, slices, stroke, widened
 from psal.app.reading import number, points_of, whole_number
 from psal.app.steps import Mark
+from psal.editing.registry import MAX_EDGE
 from psal.errors import UsageError
 
 LABELS = {"stroke": "Brush", "lasso": "Lasso", "rectangle": "Rectangle"}
@@ -54,7 +55,7 @@ def mark(document: Document, value: Any) -> Mark | None:
         if kind == "clear":
             return document.mark("Clear", layer, marked, np.zeros(_size(marked), bool)) if marked else None
         if kind == "grow":
-            pixels = whole_number(value.get("pixels"), "the growth", 1, MAX_GROW)
+            pixels = whole_number(value.get("pixels"), "the growth", 1, MAX_EDGE)
             return _grow(document, layer, marked, pixels) if marked else None
     raise UsageError("this kind of mark is not known")
 
@@ -84,11 +85,7 @@ def _corners(points: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _grow(document: Document, layer: Layer, marked: Box, pixels: int) -> Mark | None:
-    height, width = document.canvas.size
-    box = (
-        max(0, marked[0] - pixels), max(0, marked[1] - pixels),
-        min(height, marked[2] + pixels), min(width, marked[3] + pixels),
-    )  # fmt: skip
+    box = widened(marked, pixels, document.canvas.size)
     return document.mark(f"Grow {pixels} px", layer, box, grown(document.canvas.mask(layer)[slices(box)], pixels))
 
 

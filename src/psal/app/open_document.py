@@ -11,8 +11,6 @@ from starlette.concurrency import run_in_threadpool
 from psal.app.document import Document
 from psal.app.lanes import Job
 
-MIN_SHARE, MIN_SECONDS = 0.2, 1.0  # done and passed, before the time left is estimated
-
 
 class OpenDocument:
     """A document with its job and its listeners. All methods are called on the event loop.
@@ -63,12 +61,10 @@ class OpenDocument:
 
 
 def job_state(job: Job | None) -> dict[str, Any] | None:
-    """Progress of a job; the time left only once there is enough to tell it by."""
+    """Progress of a job, as the page shows it."""
     if job is None:
         return None
     if job.begun is None:
         return {"label": job.label, "place": job.place, "share": None, "left": None}
-    passed = time.monotonic() - job.begun
-    sure = job.share >= MIN_SHARE and passed >= MIN_SECONDS
-    left = passed * (1 - job.share) / job.share if sure else None
-    return {"label": job.label, "place": None, "share": job.share or None, "left": left}
+    left = job.time_left.at(time.monotonic() - job.begun)
+    return {"label": job.label, "place": None, "share": job.time_left.share or None, "left": left}

@@ -76,7 +76,8 @@ def _operation(edit: Edit) -> dict[str, Any]:
 
 
 def _schema(option: Option) -> dict[str, Any]:
-    about: dict[str, Any] = {"description": option.help, "default": option.default}
+    help_line = option.help.replace("pixels or percent", "pixels")  # percent is for the command line
+    about: dict[str, Any] = {"description": help_line, "default": option.default}
     if option.choices:
         return about | {"type": "string", "enum": list(option.choices)}
     if isinstance(option.default, bool):

@@ -12,19 +12,28 @@ from starlette.requests import Request
 from psal.app.lanes import Job
 from psal.app.limits import MAX_VARIANTS
 from psal.app.open_document import OpenDocument
-from psal.app.reading import SEEDS, options_of, read_file, seed_of
+from psal.app.reading import SEEDS, options_of, read_file, seed_of, whole_number
 from psal.app.refusals import LOG, RefusedError
 from psal.app.service import Service
 from psal.app.sessions import Session
-from psal.app.steps import Bits, Mark
+from psal.app.steps import Bits, Fill, Mark
 from psal.app.storage import DISK_FULL, is_disk_full
 from psal.app.workers import StoppedError
-from psal.editing.registry import Edit
+from psal.editing.registry import MAX_EDGE, Edit
 from psal.errors import UsageError
 from psal.messages import describe
 
 BUSY = "an edit of this photograph is running: wait for it, or stop it"
 NOTHING_MARKED = "nothing is marked: paint over what to remove"
+
+
+def fill_values(values: Any) -> tuple[int, int]:
+    """Seed and feather of a request to fill.
+
+    Raises:
+        UsageError: if one cannot be used.
+    """
+    return seed_of(values), whole_number(values.get("feather", 0), "the feather", 0, MAX_EDGE)
 
 
 class PhotoJobs:
@@ -49,25 +58,28 @@ class PhotoJobs:
         Args:
             session: whose photograph it is.
             opened: the photograph.
-            values: JSON object with the ``seed``.
+            values: JSON object with the ``seed`` and the ``feather``.
             mark: the stroke that started the fill and becomes one step with it, or None.
         """
         self.check_free(opened)
-        document, seed = opened.document, seed_of(values)
+        document, (seed, feather) = opened.document, fill_values(values)
         hole = await run_in_threadpool(document.marked, "hole")
         if hole is None:
             raise UsageError(NOTHING_MARKED)
         source = await run_in_threadpool(document.marked, "source")
-        guide = str(document.guide[1]) if document.guide else None
-        settings: dict[str, Any] = {"source": [source.box, str(source.path)] if source else None, "guide": guide}
+        settings: dict[str, Any] = {
+            "source": _file_of(source) if source else None, "feather": feather,
+            "guide": str(document.guide[1]) if document.guide else None,
+        }  # fmt: skip
+        area = await run_in_threadpool(document.area_of, hole, feather)
+        fill = Fill("Remove", hole, area, document.new_path(), [document.new_path()], [seed], settings)
 
         async def work(job: Job) -> None:
             try:
-                filled = await self._fill(session, opened, job, hole, settings, seed)
-                await run_in_threadpool(document.filled, hole, filled, seed, settings, mark)
+                await self._fill(session, opened, job, fill, fill.variants[0], seed)
+                await run_in_threadpool(document.filled, fill, mark)
             except BaseException:
-                for bits in filter(None, (hole, source)):
-                    bits.path.unlink(missing_ok=True)
+                fill.forget(applied=False)
                 raise
 
         self._start(opened, "Removing", work)
@@ -84,7 +96,8 @@ class PhotoJobs:
         seed = max(fill.seeds) + 1 if max(fill.seeds) < SEEDS[1] else min(fill.seeds) - 1
 
         async def work(job: Job) -> None:
-            values = await self._fill(session, opened, job, fill.hole, fill.settings, seed)
+            values = document.new_path()
+            await self._fill(session, opened, job, fill, values, seed)
             await run_in_threadpool(document.add_variant, fill, values, seed)
 
         self._start(opened, "Trying another fill", work)
@@ -133,13 +146,14 @@ class PhotoJobs:
         self._start(opened, f"{edit.name.capitalize()}", work)
 
     async def _fill(
-        self, session: Session, opened: OpenDocument, job: Job, hole: Bits, settings: dict[str, Any], seed: int
-    ) -> Path:
-        out = opened.document.new_path()
-        pixels = str(opened.document.canvas.folder / "pixels.npy")
-        arguments = {"pixels": pixels, "box": hole.box, "hole": str(hole.path), "seed": seed, "out": str(out)}
-        await self._service.edit(session, job, "fill", arguments | settings)
-        return out
+        self, session: Session, opened: OpenDocument, job: Job, fill: Fill, values: Path, seed: int
+    ) -> None:
+        arguments = {
+            "pixels": str(opened.document.canvas.folder / "pixels.npy"), "hole": _file_of(fill.hole),
+            "area": _file_of(fill.area), "before": str(fill.before) if fill.before.exists() else None,
+            "seed": seed, "out": str(values),
+        }  # fmt: skip
+        await self._service.edit(session, job, "fill", arguments | fill.settings)
 
     def _start(self, opened: OpenDocument, label: str, work: Callable[[Job], Awaitable[None]]) -> None:
         job = Job(label, opened.notify)
@@ -160,3 +174,8 @@ class PhotoJobs:
         task = asyncio.create_task(run())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+
+
+def _file_of(bits: Bits) -> list[Any]:
+    """Box and file of a mask, for a worker."""
+    return [bits.box, str(bits.path)]

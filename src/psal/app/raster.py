@@ -19,6 +19,17 @@ def slices(box: Box) -> tuple[slice, slice]:
     return slice(box[0], box[2]), slice(box[1], box[3])
 
 
+def widened(box: Box, pixels: int, size: tuple[int, int]) -> Box:
+    """A box with a margin on all sides, as far as the picture of (H, W) goes."""
+    top, left, bottom, right = box
+    return max(0, top - pixels), max(0, left - pixels), min(size[0], bottom + pixels), min(size[1], right + pixels)
+
+
+def within(box: Box, outer: Box) -> tuple[slice, slice]:
+    """Rows and columns of a box in an array of one that contains it."""
+    return slices((box[0] - outer[0], box[1] - outer[1], box[2] - outer[0], box[3] - outer[1]))
+
+
 def box_of(points: NDArray[np.float64], margin: float, size: tuple[int, int]) -> Box:
     """Box of (H, W) that contains all points with a margin; it may be empty."""
     height, width = size

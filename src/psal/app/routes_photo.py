@@ -20,14 +20,16 @@ from psal.app.canvas import LAYERS, Layer
 from psal.app.document import Document
 from psal.app.limits import MAX_STEPS, MAX_VARIANTS
 from psal.app.open_document import OpenDocument
-from psal.app.photo_jobs import PhotoJobs
-from psal.app.reading import read_file, read_json, seed_of, whole_number
+from psal.app.photo_jobs import PhotoJobs, fill_values
+from psal.app.reading import read_file, read_json, whole_number
 from psal.app.refusals import RefusedError
 from psal.app.service import Service
 from psal.app.sessions import Session
 from psal.app.steps import Mark
 from psal.editing.registry import EDITS, Edit
 from psal.errors import UsageError
+
+COUNTDOWN_SECONDS = 1.0
 
 
 class PhotoRoutes:
@@ -84,6 +86,7 @@ class PhotoRoutes:
             if edit.partner == "mask":
                 await self._write_sample(session, edit, "mask", folder / "mask.png")
                 await self._mark_file(session, opened, "hole", folder / "mask.png", "mask.png")
+                opened.document.saved = opened.document.last  # nobody's work yet
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
@@ -120,7 +123,7 @@ class PhotoRoutes:
         return JSONResponse({})
 
     async def events(self, request: Request) -> Response:
-        """Stream of states: the present one, and a new one at every change."""
+        """Stream of states: the present one, one at every change, and one a second while the time left is told."""
         session, opened = self._find(request)
 
         async def stream() -> AsyncIterator[str]:
@@ -129,8 +132,11 @@ class PhotoRoutes:
                 with session.held():
                     while not self._service.closing.is_set():
                         changed.clear()
-                        yield f"data: {json.dumps(await opened.state())}\n\n"
-                        while not await _is_set_within(self._service.timeouts.ping, changed):
+                        state = await opened.state()
+                        yield f"data: {json.dumps(state)}\n\n"
+                        counts_down = state["job"] is not None and state["job"]["left"] is not None
+                        pause = COUNTDOWN_SECONDS if counts_down else self._service.timeouts.ping
+                        while not await _is_set_within(pause, changed) and not counts_down:
                             yield ": still here\n\n"
             finally:
                 opened.leave(changed)
@@ -160,7 +166,7 @@ class PhotoRoutes:
         session, opened = self._find(request)
         values = await read_json(request)
         self._jobs.check_free(opened)
-        seed_of(values)
+        fill_values(values)  # refused before anything is marked
         step = await run_in_threadpool(marking.mark, opened.document, values)
         opened.message = None
         if values.get("fill") is True and values.get("layer", "hole") == "hole" and step is not None:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from psal.app.canvas import Canvas, Layer
 from psal.app.raster import Box, Mask, slices
@@ -93,7 +92,8 @@ class Fill:
 
     Attributes:
         hole: what was marked.
-        before: file of the pixels before, ``(N, …)``, in the order of the hole's pixels.
+        area: pixels that the fill changes: the hole, and what is around it if the fill fades into the photograph.
+        before: file of the pixels before, ``(N, …)``, in the order of the area's pixels.
         variants: files of the pixels after.
         seeds: of the variants.
         settings: of the fill, to make further variants with.
@@ -102,6 +102,7 @@ class Fill:
 
     label: str
     hole: Bits
+    area: Bits
     before: Path
     variants: list[Path]
     seeds: list[int]
@@ -110,34 +111,32 @@ class Fill:
 
     @property
     def bytes(self) -> int:
-        return self.hole.bytes + sum(path.stat().st_size for path in [self.before, *self.variants])
+        return sum(path.stat().st_size for path in {self.hole.path, self.area.path, self.before, *self.variants})
 
     def apply(self, canvas: Canvas) -> Canvas:
-        hole = self.hole.mask()
-        self._put(canvas, np.load(self.variants[self.chosen]), hole)
-        canvas.mask("hole")[slices(self.hole.box)] &= ~hole
+        self._put(canvas, self.variants[self.chosen])
+        canvas.mask("hole")[slices(self.hole.box)] &= ~self.hole.mask()
         return canvas
 
     def revert(self, canvas: Canvas) -> Canvas:
-        hole = self.hole.mask()
-        self._put(canvas, np.load(self.before), hole)
-        canvas.mask("hole")[slices(self.hole.box)] |= hole
+        self._put(canvas, self.before)
+        canvas.mask("hole")[slices(self.hole.box)] |= self.hole.mask()
         return canvas
 
     def choose(self, canvas: Canvas, index: int) -> None:
         """Show another variant."""
         self.chosen = index
-        self._put(canvas, np.load(self.variants[index]), self.hole.mask())
+        self._put(canvas, self.variants[index])
 
-    def _put(self, canvas: Canvas, values: NDArray[Any], hole: Mask) -> None:
-        canvas.pixels[slices(self.hole.box)][hole] = values
+    def _put(self, canvas: Canvas, values: Path) -> None:
+        canvas.pixels[slices(self.area.box)][self.area.mask()] = np.load(values)
 
     def changed(self) -> Box | None:
-        return self.hole.box
+        return self.area.box
 
     def forget(self, applied: bool) -> None:
-        source = self.settings.get("source")
-        for path in [self.hole.path, self.before, *self.variants, *([Path(source[1])] if source else [])]:
+        source = [Path(self.settings["source"][1])] if self.settings.get("source") else []
+        for path in (self.hole.path, self.area.path, self.before, *self.variants, *source):
             path.unlink(missing_ok=True)
 
 

@@ -17,7 +17,7 @@ from PIL import Image
 from psal.app import inside
 from psal.app.fill_window import fill_windows
 from psal.app.limits import INSIDE_SIDE, MAX_PIXELS, MAX_RECONSTRUCT_PIXELS, MAX_UPSCALED_PIXELS, megapixels
-from psal.app.raster import Box, slices
+from psal.app.raster import Box, slices, within
 from psal.app.steps import unpack
 from psal.data.samples import samples
 from psal.editing.registry import EDITS
@@ -77,45 +77,48 @@ def read_mask(*, path: str, name: str, size: list[int], out: str, progress: Prog
 
 
 def fill(
-    *, pixels: str, box: list[int], hole: str, source: list[Any] | None, guide: str | None, seed: int,
-    threads: int, out: str, progress: Progress,
+    *, pixels: str, hole: list[Any], area: list[Any], before: str | None, source: list[Any] | None,
+    guide: str | None, feather: int, seed: int, threads: int, out: str, progress: Progress,
 ) -> dict[str, Any]:  # fmt: skip
     """Fill what is marked, window by window.
 
     Args:
         pixels: array file of the photograph.
-        box: of the hole.
-        hole: file of the hole's bits.
+        hole, area: box and file of the bits of what is marked, and of what the fill changes.
+        before: file of what the area had before, if the photograph shows an earlier fill of it.
         source: box and file of the bits of what the fill may be taken from; None for everything.
         guide: array file of a rough fill to follow, or None.
+        feather: pixels over which the fill fades into the photograph.
         seed: of the search.
         threads: to use.
-        out: file for the new values, in the order of the hole's pixels.
+        out: file for the new values, in the order of the area's pixels.
         progress: called with the share that is done.
     """
     torch.set_num_threads(threads)
-    photo: NDArray[Any] = np.load(pixels, mmap_mode="r")
-    area, size = _box(box), _size(photo)
-    marked = _whole_mask(size, area, hole)
+    photo: NDArray[Any] = np.load(pixels, mmap_mode="c")  # changes stay in memory
+    size, box = _size(photo), _box(area[0])
+    marked, changed = _whole_mask(size, *hole), unpack(Path(area[1]), box)
+    if before is not None:
+        photo[slices(box)][changed] = np.load(before)
     layers: dict[str, NDArray[Any]] = {}  # keyword arguments of inpaint that are as large as the photograph
     if source is not None:
-        layers["source_mask"] = _whole_mask(size, _box(source[0]), source[1])
+        layers["source_mask"] = _whole_mask(size, *source)
     if guide is not None:
         layers["guide"] = np.load(guide, mmap_mode="r")
-    windows = fill_windows(marked[slices(area)], area, size, _box(source[0]) if source else None)
+    windows = fill_windows(changed, box, size, _box(source[0]) if source else None)
     counts = [int(marked[slices(window)].sum()) for window in windows]
-    made = np.array(photo[slices(area)])
+    made = np.array(photo[slices(box)])
     for number, window in enumerate(windows):
-        within = slices(window)
+        part = slices(window)
         done, own = sum(counts[:number]) / sum(counts), counts[number] / sum(counts)
-        part = EDITS["inpaint"].function(
-            np.array(photo[within]), marked[within], seed=add_to_seed(seed, WINDOW_SEEDS * number),
+        filled = EDITS["inpaint"].function(
+            np.array(photo[part]), marked[part], feather=feather, seed=add_to_seed(seed, WINDOW_SEEDS * number),
             progress=partial(_report, progress, 0.97 * done, 0.97 * own),
-            **{name: np.array(layer[within]) for name, layer in layers.items()},
+            **{name: np.array(layer[part]) for name, layer in layers.items()},
         )  # fmt: skip
-        both = _common(area, window)
-        made[_within(both, area)] = part[_within(both, window)]
-    np.save(out, made[marked[slices(area)]])
+        both = _common(box, window)
+        made[within(both, box)] = filled[within(both, window)]
+    np.save(out, made[changed])
     return {}
 
 
@@ -123,9 +126,9 @@ def _report(progress: Progress, done: float, own: float, share: float) -> None:
     progress(done + own * share)
 
 
-def _whole_mask(size: tuple[int, int], box: Box, bits: str) -> NDArray[np.bool_]:
+def _whole_mask(size: tuple[int, int], box: list[int], bits: str) -> NDArray[np.bool_]:
     mask = np.zeros(size, bool)
-    mask[slices(box)] = unpack(Path(bits), box)
+    mask[slices(_box(box))] = unpack(Path(bits), _box(box))
     return mask
 
 
@@ -303,11 +306,6 @@ def _box(values: list[int]) -> Box:
 
 def _common(a: Box, b: Box) -> Box:
     return max(a[0], b[0]), max(a[1], b[1]), min(a[2], b[2]), min(a[3], b[3])
-
-
-def _within(box: Box, outer: Box) -> tuple[slice, slice]:
-    """Rows and columns of a box within one that contains it."""
-    return slices((box[0] - outer[0], box[1] - outer[1], box[2] - outer[0], box[3] - outer[1]))
 
 
 def _small(pixels: NDArray[Any]) -> NDArray[Any]:

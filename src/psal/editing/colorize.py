@@ -8,7 +8,7 @@ from psal.checks import check_word
 from psal.devices import choose_device
 from psal.editing.colorize_network import predict_chroma
 from psal.editing.colorize_patches import match_chroma
-from psal.editing.registry import COLOR_MODELS
+from psal.editing.registry import MODELS
 from psal.io.pictures import ImageLike, open_picture
 from psal.luminance import join, luminance
 from psal.progress import Progress
@@ -50,7 +50,7 @@ def colorize(
     torch.Size([3, 20, 30])
     """
     check_seed(seed)
-    check_word("model", model, COLOR_MODELS)
+    check_word("model", model, MODELS)
     chosen = choose_device(device)
     picture, colors = open_picture(image), open_picture(reference, "reference").color.to(chosen)
     if len(colors) == 1:

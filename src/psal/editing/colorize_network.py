@@ -8,7 +8,7 @@ from torch import Tensor
 from psal.editing.guided_upsampling import upsample_guided
 from psal.editing.resizing import halve, resize
 from psal.luminance import chroma
-from psal.models.weights import load_colorizer
+from psal.models.colorizer_weights import load_colorizer
 from psal.progress import Progress
 
 

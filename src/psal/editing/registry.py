@@ -14,10 +14,8 @@ from typing import Any, Literal
 MAX_SCALE = 4.0  # of upscale, per side
 MAX_EDGE = 1000  # pixels that a mask may grow or fade
 SHIFT_MAP_SUFFIX = ".npz"
-COLOR_MODELS = ("patches", "network")  # of colorize
-UPSCALE_MODELS = ("patches", "network")
+MODELS = ("patches", "network")
 UPSCALE_ATTENTIONS = ("psal1", "psal3", "psal7", "exact")  # of upscale's network
-INPAINT_MODELS = ("patches", "network")
 INPAINT_ATTENTIONS = ("own", "psal3", "contextual", "contextual-materialized")  # of inpaint's network
 
 
@@ -100,9 +98,7 @@ EDITS = {
             "Fill the hole that a mask marks: remove an object, a scratch, a text.",
             "mask",
             (
-                Option(
-                    "model", "patches", "patches (of the photo), or network (with --weights)", choices=INPAINT_MODELS
-                ),
+                Option("model", "patches", "patches (of the photo), or network (with --weights)", choices=MODELS),
                 Option("weights", None, "the network's file, of psal train inpaint", is_path=True),
                 Option("attention", "own", "attention to put into the network", choices=INPAINT_ATTENTIONS),
                 Option("invert", False, "fill what is black in the mask"),
@@ -130,7 +126,7 @@ EDITS = {
             "colorize",
             "Color a gray photo with the colors of another one of the same scene or kind.",
             "reference",
-            (Option("model", "patches", "patches (coarse to fine), or network (the paper's)", choices=COLOR_MODELS),),
+            (Option("model", "patches", "patches (coarse to fine), or network (the paper's)", choices=MODELS),),
             device="all",
         ),
         Edit(
@@ -145,9 +141,7 @@ EDITS = {
             "Enlarge a photo, with detail that it shows elsewhere at another size.",
             options=(
                 Option("scale", 2.0, "factor per side", minimum=1.0, maximum=MAX_SCALE),
-                Option(
-                    "model", "patches", "patches (of the photo), or network (with --weights)", choices=UPSCALE_MODELS
-                ),
+                Option("model", "patches", "patches (of the photo), or network (with --weights)", choices=MODELS),
                 Option("weights", None, "the network's file, of psal train upscale", is_path=True),
                 Option("attention", "psal3", "attention of the network across scales", choices=UPSCALE_ATTENTIONS),
             ),

@@ -142,7 +142,7 @@ class Editor {
       await this.idle();
       const { id } = this.state;
       try {
-        const json = { ...shape, points: rounded, fill, seed: this.panel.seed() };
+        const json = { ...shape, points: rounded, fill, ...this.panel.fillOptions() };
         const state = await askJson(`/photos/${id}/marks`, { json });
         shape.until = state.mask_version;
         if (this.state.id === id) this.take(state);
@@ -176,7 +176,7 @@ class Editor {
   }
 
   fill() {
-    return this.act("/fill", { json: { seed: this.panel.seed() } });
+    return this.act("/fill", { json: this.panel.fillOptions() });
   }
 
   goTo(position) {

@@ -7,10 +7,11 @@ export function setUpFolder({ ask, askJson, choose }) {
   let mask = null, photos = [], stopping = null, id = null;
 
   const ready = () => (find("folder-run").disabled = !mask || !photos.length);
-  find("folder-open").onclick = () => {
-    ready();
-    dialog.showModal();
-  };
+  for (const name of ["folder-start", "folder-open"])
+    find(name).onclick = () => {
+      ready();
+      dialog.showModal();
+    };
   find("folder-mask").onclick = () =>
     choose("partner", ([file]) => {
       mask = file;

@@ -42,7 +42,8 @@ find("stop").onclick = () => stopping?.abort();
 
 async function match() {
   if (!id) await begin();
-  const json = Object.fromEntries(NUMBERS.map((name) => [name, find(name).value]));
+  const given = NUMBERS.filter((name) => find(name).value !== ""); // the server has defaults for the others
+  const json = Object.fromEntries(given.map((name) => [name, find(name).value]));
   Object.assign(json, { init: find("init").value, aggregate: find("aggregate").checked });
   stopping = new AbortController();
   find("status").textContent = "Matching …";

@@ -65,6 +65,11 @@ export class Panel {
     return Number(find("seed").value) || 0;
   }
 
+  // Settings of a fill.
+  fillOptions() {
+    return { seed: this.seed(), feather: Number(find("feather").value) || 0 };
+  }
+
   show(state, old) {
     find("title").textContent = `${state.name} · ${state.width} × ${state.height}`;
     const running = Boolean(state.job);
