@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from psal.devices import choose_device
 from psal.editing.hole_filling.coarse_to_fine import Filled, fill_hole, has_valid_key
 from psal.editing.hole_filling.fill_request import FillRequest
 from psal.editing.hole_filling.hole_geometry import PATCH_SIZE
@@ -32,6 +33,7 @@ class InpaintKeywords(TypedDict, total=False):
     """Keywords of :func:`inpaint`, for type checkers: all but ``return_shifts``."""
 
     seed: int | None
+    device: str | torch.device
     source_mask: ImageLike | None
     guide: ImageLike | None
     model: str
@@ -62,6 +64,7 @@ def inpaint(
     mask: ImageLike | None,
     *,
     seed: int | None = None,
+    device: str | torch.device = "cpu",
     source_mask: ImageLike | None = None,
     guide: ImageLike | None = None,
     model: str = "patches",
@@ -80,6 +83,8 @@ def inpaint(
         mask: any of these kinds, of the same size; white (or True) marks the hole. None takes the transparent pixels of
             ``image``, which become opaque.
         seed: of the search; None draws one from torch's generator.
+        device: where the network runs: "cpu", "cuda", "cuda:1" and so on, or "auto" for a CUDA or ROCm device if
+            there is one. Patches are filled on the CPU.
         source_mask: as ``mask``, white where patches may be taken from; None for everywhere. No pixel is copied from
             elsewhere.
         guide: a rough fill, of the same size and any of these kinds: what another program made, or a sketch. Its colors
@@ -113,6 +118,9 @@ def inpaint(
     check_seed(seed)
     check_edge("feather", feather)
     network = choose_network("inpaint", model, weights, attention)
+    chosen = choose_device(device)
+    if network is None and chosen.type != "cpu" and device != "auto":
+        raise ValueError(f"device {str(device)!r} is for model 'network': patches are filled on the CPU")
     if network is not None and (source_mask is not None or guide is not None or return_shifts):
         raise ValueError("source_mask, guide and return_shifts are for model 'patches': a network copies no pixels")
     picture = open_picture(image, "image")
@@ -125,7 +133,8 @@ def inpaint(
     colors = None if guide is None else _open_guide(guide, picture)
     filled = Filled(picture.color, NOTHING, NOTHING)
     if hole.any():
-        filled = _fill(FillRequest(picture.color, hole, int(draw_seed(seed)), sources, colors, progress), network)
+        request = FillRequest(picture.color, hole, int(draw_seed(seed)), sources, colors, progress)
+        filled = _fill(request, network, chosen)
     color = filled.color if opacity is None else torch.lerp(picture.color, filled.color, opacity)
     opacity = hole.float() if opacity is None else opacity
     alpha = picture.alpha
@@ -138,8 +147,8 @@ def inpaint(
     return out, ShiftMap(size, filled.target.numpy(), filled.source.numpy(), shares)
 
 
-def _fill(request: FillRequest, network: NetworkChoice | None) -> Filled:
-    """Fill a hole by patches, or by a network, which copies no pixels.
+def _fill(request: FillRequest, network: NetworkChoice | None, device: torch.device) -> Filled:
+    """Fill a hole by patches, or by a network on a device, which copies no pixels.
 
     Raises:
         ValueError: if too little is known, or the network cannot be used.
@@ -147,7 +156,7 @@ def _fill(request: FillRequest, network: NetworkChoice | None) -> Filled:
     if request.hole.all():
         raise ValueError("mask marks the whole image as hole: only the part to fill may be white")
     if network is not None:
-        return Filled(fill_with_network(request, network), NOTHING, NOTHING)
+        return Filled(fill_with_network(request, network, device), NOTHING, NOTHING)
     _check_sources(request)
     return fill_hole(request)
 

@@ -71,6 +71,8 @@ class Edit:
         companions: further pictures that it may take.
         shifts: what ``return_shifts=True`` also returns: a "picture" of where each pixel was found, in colors, or a
             "map" that can be applied to other layers; None if there is no such argument.
+        device: what the argument ``device`` moves to a GPU: "all" of the edit, or its "network" alone; None if there is
+            no such argument, and all runs on the CPU.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Edit:
     options: tuple[Option, ...] = ()
     companions: tuple[Companion, ...] = ()
     shifts: Literal["picture", "map"] | None = None
+    device: Literal["all", "network"] | None = None
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -107,6 +110,7 @@ EDITS = {
                 Companion("guide", "guide", "a rough fill to follow, from another program or a sketch"),
             ),
             shifts="map",
+            device="network",
         ),
         Edit(
             "outpaint",
@@ -123,8 +127,15 @@ EDITS = {
             "Color a gray photo with the colors of another one of the same scene or kind.",
             "reference",
             (Option("model", "patches", "patches (coarse to fine), or network (the paper's)", choices=MODELS),),
+            device="all",
         ),
-        Edit("reconstruct", "Rebuild a photo from the pixels of another one.", "reference", shifts="picture"),
+        Edit(
+            "reconstruct",
+            "Rebuild a photo from the pixels of another one.",
+            "reference",
+            shifts="picture",
+            device="all",
+        ),
         Edit(
             "upscale",
             "Enlarge a photo, with detail that it shows elsewhere at another size.",
@@ -134,6 +145,7 @@ EDITS = {
                 Option("weights", None, "the network's file, of psal train upscale", is_path=True),
                 Option("attention", "psal3", "attention of the network across scales", choices=UPSCALE_ATTENTIONS),
             ),
+            device="all",
         ),
     )
 }

@@ -27,6 +27,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from psal.devices import choose_device
 from psal.editing.network_choice import choose_network
 from psal.editing.registry import MAX_SCALE
 from psal.editing.resizing import CLAMPED_BACK_PROJECTIONS, back_project, enlarge, resize
@@ -53,6 +54,7 @@ def upscale(
     weights: str | os.PathLike[str] | None = None,
     attention: str = "psal3",
     seed: int | None = None,
+    device: str | torch.device = "cpu",
     progress: Progress | None = None,
 ) -> Any:
     """Enlarge a picture with detail that recurs in it at another size.
@@ -71,6 +73,7 @@ def upscale(
         attention: of the network, across scales: "psal1", "psal3" or "psal7" (PatchMatch with that many neighbors), or
             "exact", for small pictures.
         seed: of the search; None draws one from torch's generator.
+        device: "cpu", "cuda", "cuda:1" and so on, or "auto" for a CUDA or ROCm device if there is one.
         progress: called with the fraction of the work that is done, 0..1.
 
     Returns:
@@ -88,9 +91,10 @@ def upscale(
         raise ValueError(f"scale must be above 1 and at most {MAX_SCALE:g}, got {scale!r}")
     network = choose_network("upscale", model, weights, attention)
     check_seed(seed)
+    chosen = choose_device(device)
     picture = open_picture(image)
     enlarge_color = upscale_color if network is None else partial(upscale_with_network, choice=network)
-    large = enlarge_color(picture.color, float(scale), seed=int(draw_seed(seed)), progress=progress)
+    large = enlarge_color(picture.color.to(chosen), float(scale), seed=int(draw_seed(seed)), progress=progress)
     return picture.restore(large)
 
 

@@ -22,7 +22,7 @@ def upscale_with_network(
     """Enlarge by the network, in several steps if it enlarges by less.
 
     Args:
-        color: ``[C, H, W]``, 0..1; C is 1 or 3.
+        color: ``[C, H, W]``, 0..1; C is 1 or 3. The network runs on its device.
         scale: factor per side, a power of the network's own.
         choice: a file for :func:`psal.models.csnln.weights.load_upscaler`, and the cross-scale attention.
         seed: of the search.
@@ -39,7 +39,7 @@ def upscale_with_network(
     steps = round(math.log(scale, file.scale))
     if file.scale**steps != scale:
         raise ValueError(f"{choice.weights} enlarges by {file.scale}, or a power of it, but the scale is {scale:g}")
-    network = file.build(choice.attention, LOCAL if file.in_scale == "exact" else None, seed)
+    network = file.build(choice.attention, LOCAL if file.in_scale == "exact" else None, seed).to(color.device)
     large = color.expand(3, -1, -1)
     for step in range(steps):  # before the first one is run
         network.check_size(*(max(file.scale**step * side, MIN_SIDE) for side in color.shape[1:]))
