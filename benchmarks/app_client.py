@@ -85,14 +85,14 @@ def seconds_to_fill(page: Page, points: list[list[float]], size: int) -> float:
 
 
 class Weight(NamedTuple):
-    """Of the page until it is usable."""
+    """What the browser loads until the page is usable."""
 
     requests: int
     bytes: int
 
 
 def weight(browser: Browser, url: str) -> Weight:
-    """Requests and bytes of the page."""
+    """Count requests and bytes until the page is usable."""
     page = browser.new_page()
     answers: list[Any] = []
     page.on("response", lambda answer: answers.append(answer))

@@ -1,4 +1,4 @@
-"""Compare the size of the code with an earlier revision, by room: ``python -m benchmarks.code_size REVISION``
+"""Compare the size of the code with an earlier revision, by folder: ``python -m benchmarks.code_size REVISION``
 
 Counts files and lines, the places that spell out a search's options, and the C++ headers that parse alone.
 """

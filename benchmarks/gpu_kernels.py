@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
+from psal.ops.morton import MIN_KEPT, SPARE
 from psal.ops.triton import attend, layout, links, score, search, seeds
 
 TARGETS = {
@@ -71,11 +73,10 @@ class Configuration:
 
 def default_configurations() -> Iterator[Configuration]:
     """Yield the configurations that must not spill: 7 × 7 patches, "l2", as the layer uses them by default."""
-    yield Configuration(SCAN, 16, 3)
+    yield from (Configuration(SCAN, 16, neighbors) for neighbors in (3, 7))  # 1 keeps as many candidates as 3
     for kernel in KERNELS:
         if kernel in ("start", "flood"):
-            yield from (Configuration(kernel, channels, 3) for channels in DEFAULT_CHANNELS)
-            yield from (Configuration(kernel, 16, neighbors) for neighbors in DEFAULT_NEIGHBORS if neighbors != 3)
+            yield from (Configuration(kernel, *both) for both in product(DEFAULT_CHANNELS, DEFAULT_NEIGHBORS))
             yield Configuration(kernel, 16, 3, "float16")
         elif kernel != SCAN:
             yield from (Configuration(kernel, channels) for channels in DEFAULT_CHANNELS)
@@ -108,8 +109,9 @@ def compile_for(configuration: Configuration, target: str) -> Any:
         **dict(zip(("TZ", "TY", "TX"), layout.TILES[2], strict=True)),
         "qd": 1, "kd": 1, "nd": 1, "fd": 1,  # a launch folds arguments that are 1
     }  # fmt: skip
-    if configuration.kernel == SCAN:  # keeps 5 candidates for up to 3 neighbors
-        constants |= {"K": 5, "D": 16, "LANES": seeds.LANES}
+    if configuration.kernel == SCAN and configuration.neighbors is not None:
+        kept = max(MIN_KEPT, configuration.neighbors + SPARE)
+        constants |= {"K": kept, "D": 16, "LANES": seeds.LANES}
     constants |= dict(configuration.constants)
     constants = {name: value for name, value in constants.items() if name in kernel.arg_names}
     signature = {name: "constexpr" if name in constants else type_of(name, configuration) for name in kernel.arg_names}

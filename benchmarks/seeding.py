@@ -18,6 +18,7 @@ from benchmarks import frames
 from benchmarks.frames import Pair, load_pair
 from psal.data.image_folder import MissingDataError
 from psal.errors import UsageError
+from psal.experiments.search_quality import cost_ratios
 from psal.experiments.seeding_tables import tables
 from psal.measure.machine import PACKAGES, metadata
 from psal.measure.record import Cell, Record
@@ -58,15 +59,8 @@ SEARCHES: dict[str, Search] = {
 def measure(data: Path, sequence: str, size: int) -> Cell:
     """Mean cost of each search's best matches over that of the exact ones, on a pair of frames of a sequence."""
     pair = load_pair(data, sequence, size)
-    mask = torch.zeros_like(pair.query[:, :1], dtype=torch.bool)
-    mask[..., ::EXACT_STRIDE, ::EXACT_STRIDE] = True
-    exact = psal.exact_match(pair.query, pair.key, neighbors=1, query_mask=mask)
-    costs = {}
-    for name, search in SEARCHES.items():
-        index, score = search(pair)
-        found = psal.Matches(index[:, :1].where(mask, -1), score[:, :1].where(mask, -torch.inf))
-        costs[name] = psal.match_quality(found, exact).cost_ratio
-    return {"costs": costs}
+    searches = {name: partial(search, pair) for name, search in SEARCHES.items()}
+    return {"costs": cost_ratios(pair.query, pair.key, searches, EXACT_STRIDE)}
 
 
 def main() -> None:

@@ -50,6 +50,7 @@ def test_the_layer_loads_nothing_above_it(name: str) -> None:
         "matches",
         "ops",
         "options",
+        "precision",
         "seeds",
         "swap",
         "tokens",
@@ -68,6 +69,47 @@ def test_an_adapter_without_its_library_says_what_to_install(library: str) -> No
 
 def test_editing_functions_are_listed_before_they_are_loaded() -> None:
     assert set(psal.__all__) <= set(dir(psal))
+
+
+# From the bottom up: a module imports from its own room, from its own level and from the levels below.
+LEVELS = (
+    {"version", "errors", "messages", "progress", "precision", "seeds", "matches", "checks", "options", "luminance"},
+    {"io", "data", "measure"},
+    {"ops"},
+    {"functional"},
+    {"layers", "tokens"},
+    {"baselines", "swap", "adapters", "models"},
+    {"editing", "training", "experiments"},
+    {"app", "cli"},
+)
+LEVEL = {room: level for level, rooms in enumerate(LEVELS) for room in rooms}
+PUBLIC_LEVEL = LEVEL["editing"]  # of psal itself, through which all public names can be reached
+
+
+def all_imports_of(path: Path) -> set[str]:
+    """Modules that a file names in any import: also inside functions, and for type checkers alone."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            submodules = {f"{node.module}.{alias.name}" for alias in node.names}
+            found |= (submodules & MODULES.keys()) or {node.module}
+    return {name for name in found if name.split(".")[0] == "psal"}
+
+
+def level_of(module: str) -> int:
+    return LEVEL[module.split(".")[1]] if "." in module else PUBLIC_LEVEL
+
+
+def test_modules_import_nothing_that_stands_above_them() -> None:
+    upward = [
+        f"{module} imports {name}"
+        for module, path in MODULES.items()
+        for name in all_imports_of(path)
+        if module != "psal" and level_of(name) > level_of(module)
+    ]
+    assert not upward
 
 
 def test_no_module_imports_itself_through_others() -> None:

@@ -1,4 +1,5 @@
 import pytest
+import torch
 
 from psal.messages import describe
 
@@ -11,6 +12,10 @@ from psal.messages import describe
         (KeyError("size"), "KeyError: 'size'"),
         (ValueError(), "ValueError: "),
         (MemoryError(), "there is not enough memory: make the picture smaller, or close other programs"),
+        (
+            torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 20.00 GiB."),
+            "there is not enough memory on the device: make the picture smaller, or compute on the CPU",
+        ),
         (
             RuntimeError("[enforce fail] DefaultCPUAllocator: not enough memory: you tried to allocate"),
             "there is not enough memory: make the picture smaller, or close other programs",

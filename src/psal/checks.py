@@ -56,6 +56,16 @@ def check_value(value: Tensor, key: Tensor) -> None:
         raise ValueError(f"key and value must be on one grid, got {tuple(key.shape)} and {tuple(value.shape)}")
 
 
+def check_images(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """Check for 2-D maps that fit together: ``(B, C, H, W)``, ``(B, C, H', W')`` and ``(B, Cv, H', W')``."""
+    for name, x in (("query", query), ("key", key), ("value", value)):
+        check_map(name, x)
+        if x.ndim != 4:
+            raise ValueError(f"{name} must be (B, C, H, W), got shape {tuple(x.shape)}")
+    check_same("key", key, "query", query, channels=True)
+    check_value(value, key)
+
+
 def check_device(name: str, x: Tensor, device: torch.device) -> None:
     """Check that a tensor is on a device."""
     if x.device != device:

@@ -12,6 +12,7 @@ from psal.matches import Matches, best_first
 from psal.ops.backends import HALF_TYPES, choose_backend, takes_half_types
 from psal.ops.exact import exact_candidates
 from psal.options import SearchKeywords, SearchOptions, Similarity
+from psal.precision import working_type
 
 
 def patch_match(
@@ -93,7 +94,7 @@ def exact_match(
     """
     options = SearchOptions(patch_size, neighbors, similarity=similarity, padding_mode=padding_mode)
     key_mask = _check_maps(query, key, key_mask, query_mask, options)
-    working = _working_type(query, key)
+    working = working_type(query, key)
     query_map, key_map = query.to(working), key.to(working)
     with torch.no_grad():
         candidates = exact_candidates(query_map, key_map, key_mask, query_mask, options)
@@ -248,7 +249,7 @@ def _search(
     if isinstance(options.init, tuple):
         checks.check_matches("init", options.init, query.shape)
         checks.check_device("init.index", options.init[0], query.device)
-    working = _working_type(query, key)
+    working = working_type(query, key)
     if query.dtype == key.dtype and _takes(query, options.backend, options.similarity, options.neighbors):
         working = query.dtype
     return ops.search(query.to(working), key.to(working), key_mask, query_mask, options)
@@ -263,7 +264,7 @@ def _average(
 ) -> Tensor:
     """Run :func:`aggregate` over a window of ``patch_size``, or :func:`attend` if that is None."""
     temperature = checks.check_temperature(temperature)
-    working = _working_type(matches.score, value)
+    working = working_type(matches.score, value)
     matches = Matches(matches.index, matches.score.to(working))
     value_type = value.dtype
     if not _takes(value, backend):
@@ -317,8 +318,3 @@ def _in_type_of(query: Tensor, key: Tensor, matches: Matches) -> Matches:
 def _takes(x: Tensor, backend: str | None, similarity: Similarity = "l2", neighbors: int | None = None) -> bool:
     """Whether the backend of a call reads a map of this half type as it is."""
     return x.dtype in HALF_TYPES and takes_half_types(choose_backend(x, similarity, backend, neighbors))
-
-
-def _working_type(*maps: Tensor) -> torch.dtype:
-    """Return float64 if one of the maps has it, else float32: half types are too coarse to compare patches in."""
-    return torch.float64 if any(x.dtype == torch.float64 for x in maps) else torch.float32

@@ -4,12 +4,12 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, overload
 
-import torch
 from torch import Tensor
 
 from psal import checks
 from psal.functional import patch_attention
 from psal.layers import AttentionLayer
+from psal.precision import working_type
 
 SEARCH_ARGUMENTS = (
     "iterations", "init", "key_mask", "query_mask", "padding_mode", "seed", "backend", "aggregate"
@@ -70,6 +70,7 @@ def token_attention(
     Raises:
         ValueError, TypeError: if an argument is not as described.
 
+    >>> import torch
     >>> q, k, v = torch.rand(3, 1, 2, 6 * 8, 16)
     >>> token_attention(q, k, v, (6, 8)).shape
     torch.Size([1, 2, 48, 16])
@@ -87,7 +88,7 @@ def token_attention(
     if return_lse and search.get("aggregate"):
         raise ValueError("return_lse works with aggregate=False alone: aggregation joins the keys of several tokens")
     if return_lse:  # half types would round the returned scores; the search itself is in float32 anyway
-        working = torch.float64 if torch.float64 in (query.dtype, key.dtype) else torch.float32
+        working = working_type(query, key)
         maps = maps[0].to(working), maps[1].to(working), maps[2]
     out, matches = patch_attention(
         *maps,

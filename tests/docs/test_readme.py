@@ -46,14 +46,14 @@ def reconstruction() -> list[str]:
     return [f"loss {loss('psal3'):.5f}", f"stride 10: {loss('full-stride10'):.5f}"]
 
 
-def training() -> list[str]:
-    cells = results("colorization_neighbors")["cells"]
+def trained_network() -> list[str]:
+    found = results("gmflow")
+    cells = [found["cells"][f"256x448 3 {sequence}"] for sequence in found["settings"]["sequences"]["3"]]
 
-    def loss(layer: str) -> float:
-        seeds = [cell["val"]["loss"] for name, cell in cells.items() if name.startswith(f"{layer} {layer} ")]
-        return statistics.fmean(seeds)
+    def change(row: str) -> float:
+        return statistics.fmean(cell["rows"][row]["change"] for cell in cells)
 
-    return [f"loss {loss('psal3'):.5f} with PSAL 3", f"no gradient: {loss('psal1'):.5f}"]
+    return [f"{len(cells)} pairs", f"{change('psal4 both'):.3f} pixels with PSAL 4", f"{change('exact4 both'):.3f} with"]
 
 
 def large(cell: str) -> list[str]:
@@ -69,7 +69,7 @@ EXPECTED: dict[str, tuple[Callable[[], list[str]], str, str]] = {  # figures of 
     "search against faiss": (partial(search, "faiss"), AMD, "layer"),
     "memory": (memory, INTEL, "memory"),
     "reconstruction": (reconstruction, INTEL, "reconstruction"),
-    "training": (training, AMD, "colorization_neighbors"),
+    "trained network": (trained_network, AMD, "gmflow"),
     "object removal": (partial(large, "object_removal"), INTEL, "editing"),
     "colorize": (partial(large, "colorize_12_megapixels"), INTEL, "editing"),
     "upscale": (upscale, INTEL, "editing"),

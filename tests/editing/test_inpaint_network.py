@@ -111,13 +111,13 @@ def test_full_attention_on_a_large_picture_is_refused_beforehand(tmp_path: Path)
 
 
 def test_a_network_that_does_not_fit_into_memory_is_refused(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inpaint_network, "available_memory", lambda: 1000.0)
+    monkeypatch.setattr(inpaint_network, "available_memory", lambda device: 1000.0)
     with pytest.raises(ValueError, match=r"the network needs at least 0.0 GB .*: make the picture smaller"):
         psal.inpaint(torch.rand(3, 24, 24), box_mask(24, 24, (8, 14, 8, 14)), model="network", weights=weights)
 
 
 def test_the_memory_of_this_machine_is_known() -> None:
-    assert 1e6 < inpaint_network.available_memory() < float("inf")
+    assert 1e6 < inpaint_network.available_memory(torch.device("cpu")) < float("inf")
 
 
 def test_the_command_line_fills_by_the_network(run_here: Run, weights: Path, tmp_path: Path) -> None:

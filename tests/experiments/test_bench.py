@@ -15,7 +15,8 @@ from support.frames import write_davis
 from psal.cli.bench import ColorizationTable
 from psal.experiments.colorization_tables import COMPARISONS
 from psal.training.colorize import ColorizeTask
-from psal.training.loop import Settings, train
+from psal.training.loop import train
+from psal.training.settings import Settings
 
 
 @pytest.fixture

@@ -89,6 +89,19 @@ def test_scales_have_tables_of_their_own(bench: Run, tmp_path: Path) -> None:
     assert {name.split()[0] for name in cells(tmp_path)} == {"x3", "x4"}
 
 
+def test_pictures_of_one_name_in_several_folders_are_told_apart(bench: Run, pictures: Path, tmp_path: Path) -> None:
+    for folder, shift in (("night", 3), ("day", 20)):
+        save(pictures / folder / "street.png", np.roll(photo(50, 62), shift, 0))
+    done = bench("--weights", network(tmp_path, 2), "--layers", "none", "--part", "quality", "--region", "crop")
+    assert done.returncode == 0
+    found = cells(tmp_path)
+    assert {name for name in found if "bicubic" in name} == {
+        f"x2  bicubic crop {name}" for name in ("photo 0", "photo 1", "day/street", "night/street")
+    }
+    day, night = (found[f"x2  bicubic crop {name}/street"]["psnr"] for name in ("day", "night"))
+    assert day != night
+
+
 def test_time_and_memory_are_measured_in_processes_of_their_own(bench: Run, tmp_path: Path) -> None:
     done = bench("--weights", network(tmp_path, 2), "--layers", "psal1", "--part", "cost", "--region", "crop")
     assert (done.returncode, done.stderr) == (0, "")

@@ -13,7 +13,8 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from psal.training.colorize import ColorizeTask
-from psal.training.loop import Settings, train
+from psal.training.loop import train
+from psal.training.settings import Settings
 
 class Killed(ColorizeTask):
     def example(self, number):

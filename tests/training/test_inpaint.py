@@ -72,7 +72,8 @@ import os, signal, sys
 from pathlib import Path
 import torch
 from psal.training.inpaint import InpaintSettings, InpaintTask
-from psal.training.loop import Settings, train
+from psal.training.loop import train
+from psal.training.settings import Settings
 
 class Killed(InpaintTask):
     def adversarial_loss(self, model, critic, example):

@@ -14,6 +14,7 @@ from torch import nn
 
 from psal.training import loop
 from psal.training.colorize import ColorizeTask
+from psal.training.settings import Settings
 
 
 @pytest.mark.parametrize("precision", ["32-true", "64-true", "bf16-mixed"])
@@ -43,7 +44,7 @@ def test_an_interruption_between_the_last_step_and_writing_the_weights_loses_not
     assert train(tmp_path / "whole", "--iterations", 5).returncode == 0
     assert train(tmp_path / "run", "--iterations", 3).returncode == 0
     with pytest.raises(KeyboardInterrupt):
-        loop.train(Interrupted(davis, "psal3", SIZE, 0), loop.Settings(5), tmp_path / "run")
+        loop.train(Interrupted(davis, "psal3", SIZE, 0), Settings(5), tmp_path / "run")
     again = train(tmp_path / "run", "--iterations", 5)
     assert again.stdout.startswith("5 steps, resumed at step 5, loss 0.0")
     assert_same_weights(tmp_path / "run", tmp_path / "whole")

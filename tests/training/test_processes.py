@@ -32,7 +32,8 @@ FOLDER_EACH = """
 import os, sys
 from pathlib import Path
 from psal.training.colorize import ColorizeTask
-from psal.training.loop import Settings, train
+from psal.training.loop import train
+from psal.training.settings import Settings
 
 import torch
 torch.set_num_threads(1)

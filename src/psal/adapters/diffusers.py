@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any
 
 from torch import Tensor, nn
@@ -195,7 +196,7 @@ def swap_attention_(
     Raises:
         ValueError, TypeError: if an argument is not as described.
     """
-    return list(_swap(model, filter_fn, 3, neighbors, min_tokens, search)[0])
+    return list(_swap(model, filter_fn, AdapterOptions(neighbors, min_tokens, **search), frames_to_caller=3)[0])
 
 
 @contextmanager
@@ -208,7 +209,8 @@ def swapped_attention(
     **search: Any,
 ) -> Iterator[list[str]]:
     """Use patch attention as :func:`swap_attention_` does inside a ``with`` block, and restore the processors."""
-    before, handles = _swap(model, filter_fn, 4, neighbors, min_tokens, search)
+    options = AdapterOptions(neighbors, min_tokens, **search)
+    before, handles = _swap(model, filter_fn, options, frames_to_caller=4)
     try:
         yield list(before)
     finally:
@@ -219,17 +221,11 @@ def swapped_attention(
 
 
 def _swap(
-    model: nn.Module,
-    filter_fn: Filter | None,
-    frames_to_caller: int,
-    neighbors: int,
-    min_tokens: int,
-    search: dict[str, Any],
+    model: nn.Module, filter_fn: Filter | None, options: AdapterOptions, frames_to_caller: int
 ) -> tuple[dict[str, tuple[Attention, Processor]], list[RemovableHandle]]:
     """Replace processors; return module and old processor by name, and the handles of new hooks."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"model must be a module, such as pipe.unet of a pipeline, got {type(model).__name__}")
-    AdapterOptions(neighbors, min_tokens, **search)  # fails before anything is replaced
     modules, wanted = dict(model.named_modules()), filter_fn or is_standard_self_attention
     before = {
         name: (module, module.processor)
@@ -243,9 +239,7 @@ def _swap(
     for name, (module, processor) in before.items():
         around = [modules[name.rsplit(".", depth)[0]] for depth in range(1, name.count(".") + 1)]
         maps = InnermostMap([_record(outer, handles) for outer in (*around, model)])
-        module.set_processor(
-            PatchAttnProcessor(maps, _former(processor), neighbors=neighbors, min_tokens=min_tokens, **search)
-        )
+        module.set_processor(PatchAttnProcessor(maps, _former(processor), **asdict(options)))
     return before, handles
 
 

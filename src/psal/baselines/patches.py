@@ -10,9 +10,9 @@ from torch.utils.checkpoint import checkpoint
 
 from psal import checks
 from psal.layers import AttentionLayer
-from psal.ops.grid import pad
-from psal.ops.reference import NORM_EPSILON
+from psal.ops.grid import NORM_EPSILON, pad
 from psal.options import PADDING_MODES
+from psal.precision import working_type
 
 CHUNK_ELEMENTS = 2**23  # matrix elements held at once: 32 MB in float32
 
@@ -45,15 +45,8 @@ class PatchLayer(AttentionLayer, ABC):
         Raises:
             ValueError, TypeError: if the maps do not fit together.
         """
-        for name, x in (("query", query), ("key", key), ("value", value)):
-            checks.check_map(name, x)
-            if x.ndim != 4:
-                raise ValueError(f"{name} must be (B, C, H, W), got shape {tuple(x.shape)}")
-        checks.check_same("key", key, "query", query, channels=True)
-        checks.check_value(value, key)
-        working = torch.promote_types(torch.promote_types(query.dtype, key.dtype), value.dtype)
-        if working in (torch.bfloat16, torch.float16):
-            working = torch.float32
+        checks.check_images(query, key, value)
+        working = working_type(query, key, value)
         with torch.autocast(query.device.type, enabled=False):
             out = self.attend(query.to(working), key.to(working), value.to(working))
         return out.to(value.dtype)

@@ -9,6 +9,7 @@ import typer
 
 from psal.cli.console import complain, errors_as_messages, progress_bar, say
 from psal.cli.options import Device
+from psal.cli.torch_setup import set_up_torch
 from psal.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def layer(
     with errors_as_messages("bench"):
         from psal.experiments.layer_speed import LayerSpeedExperiment
 
-        _set_up_torch(threads)
+        set_up_torch(threads)
         _run(LayerSpeedExperiment(_sizes(sizes), device, threads), out, overwrite)
 
 
@@ -93,7 +94,7 @@ def reconstruction(
     with errors_as_messages("bench"):
         from psal.experiments.reconstruction import LAYERS, ImagePairs, ReconstructionExperiment
 
-        _set_up_torch(threads)
+        set_up_torch(threads)
         experiment = ReconstructionExperiment(
             ImagePairs(data, pairs), _layers(layers, LAYERS), _sizes(sizes), threads=threads
         )
@@ -124,7 +125,7 @@ def colorization(
         from psal.experiments.colorization import ColorizationExperiment
         from psal.experiments.colorization_tables import COMPARISONS
 
-        _set_up_torch(threads)
+        set_up_torch(threads)
         default = COMPARISONS[table]
         known = list(dict.fromkeys(network.trained for network in default.networks))
         chosen = _layers(layers, known)
@@ -164,7 +165,7 @@ def inpainting(
 ) -> None:
     """Table 6: inpainting networks on test pictures; the cost of their layers, and of the network on large pictures."""
     with errors_as_messages("bench,train"):
-        _set_up_torch(threads)
+        set_up_torch(threads)
         experiment: Experiment
         if part == "layers":
             from psal.experiments.inpainting.layers import LAYERS, InpaintingLayersExperiment
@@ -178,7 +179,6 @@ def inpainting(
 
             experiment = LargePicturesExperiment(SIZES, WIDTH, threads)
         else:
-            from psal.errors import UsageError
             from psal.experiments.inpainting.experiment import InpaintingExperiment
             from psal.experiments.inpainting.lpips import load_lpips
             from psal.experiments.inpainting.pictures import MaskedPictures
@@ -210,7 +210,7 @@ def swap(
     with errors_as_messages("bench"):
         from psal.experiments.gmflow.experiment import PARTS, SwapExperiment
 
-        _set_up_torch(threads)
+        set_up_torch(threads)
         parts = PARTS if part == "all" else (part,)
         _run(SwapExperiment(weights, data, parts, max_gb=limit, threads=threads), out, overwrite)
 
@@ -238,7 +238,7 @@ def super_resolution(
     with errors_as_messages("bench"):
         from psal.experiments.super_resolution import ATTENTIONS, PARTS, REGIONS, SuperResolutionExperiment
 
-        _set_up_torch(threads)
+        set_up_torch(threads)
         experiment = SuperResolutionExperiment(
             weights, data, layers.split(",") if layers else ATTENTIONS, crop, in_scale,
             REGIONS if region == "all" else (region,), PARTS if part == "all" else (part,), threads,
@@ -257,13 +257,6 @@ def _layers(chosen: str | None, default: Sequence[str]) -> list[str]:
 
 def _sizes(text: str) -> list[int]:
     return [int(part) for part in text.split(",")]
-
-
-def _set_up_torch(threads: int) -> None:
-    import torch
-
-    torch.set_flush_denormal(True)  # tiny attention weights make products ten times slower otherwise
-    torch.set_num_threads(threads)
 
 
 def _run(experiment: "Experiment", out: Path, overwrite: bool) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from psal.cli.console import errors_as_messages, say
-from psal.cli.options import Seed
+from psal.cli.options import AUTO_HELP, DeviceName, Seed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,11 @@ class Result:
 
 
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="folder to write to")] = Path("demo"), seed: Seed = 0
+    out: Annotated[Path, typer.Option("--out", "-o", help="folder to write to")] = Path("demo"),
+    seed: Seed = 0,
+    device: Annotated[
+        DeviceName, typer.Option(help=f"where to colorize, reconstruct and upscale; {AUTO_HELP}")
+    ] = "auto",
 ) -> None:
     """Run every edit on its sample picture; write the pictures and a contact sheet."""
     with errors_as_messages():
@@ -40,14 +44,16 @@ def demo(
         import torch
 
         from psal.data.samples import samples
+        from psal.devices import choose_device
         from psal.io.atomic import check_folder_is_writable
         from psal.io.photo import Photo
 
+        chosen = choose_device(device).type
         check_folder_is_writable(out)
         results = []
-        say(f"threads: {torch.get_num_threads()}\n{'edit':12} {'size':>10} {'seconds':>8}  result")
+        say(f"threads: {torch.get_num_threads()}, device: {chosen}\n{'edit':12} {'size':>10} {'seconds':>8}  result")
         for sample in samples():
-            result = run(sample, seed)
+            result = run(sample, seed, chosen)
             results.append(result)
             height, width = sample.picture.shape[:2]
             say(f"{result.edit:12} {f'{width} × {height}':>10} {result.seconds:8.2f}  {result.remark}")
@@ -58,13 +64,14 @@ def demo(
         say(f"\nall of them in one picture: {out / 'contact_sheet.png'}")
 
 
-def run(sample: "Sample", seed: int) -> Result:
-    """Edit one sample."""
+def run(sample: "Sample", seed: int, device: str) -> Result:
+    """Edit one sample, on a device where the edit runs there."""
     from psal.editing.registry import EDITS
 
     edit = EDITS[sample.edit]
     pictures = [sample.picture] if sample.partner is None else [sample.picture, sample.partner]
     options: dict[str, Any] = {"return_shifts": True} if edit.shifts == "picture" else {}
+    options |= {"device": device} if edit.device == "all" else {}
     options |= {option.name: SCALE for option in edit.options if option.name == "scale"}
     if sample.edit == "outpaint":
         height, width = sample.picture.shape[:2]

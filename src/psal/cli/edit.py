@@ -11,7 +11,7 @@ from psal.cli.console import FAILED, NOTHING_TO_EDIT, complain, errors_as_messag
 from psal.cli.edit_file import Request, edit_file
 from psal.cli.jobs import Job, Paths, plan_jobs, run_jobs
 from psal.cli.lengths import check_length
-from psal.cli.options import Overwrite, Seed, Threads
+from psal.cli.options import AUTO_HELP, DeviceName, Overwrite, Seed, Threads
 from psal.editing.registry import EDITS, SHIFT_MAP_SUFFIX, Companion, Edit, Option
 from psal.errors import UsageError
 
@@ -34,6 +34,10 @@ Extend = Annotated[
 SHIFTS_HELP = {
     "picture": "also write where each pixel came from, as colors; in a folder, as PNG",
     "map": f"also write where each pixel came from, as {SHIFT_MAP_SUFFIX} for psal apply-shifts",
+}
+DEVICE_HELP = {
+    "all": f"where to compute; {AUTO_HELP}",
+    "network": f"where the network computes, patches always on the CPU; {AUTO_HELP}",
 }
 Alpha = Annotated[
     bool, typer.Option("--alpha", help="fill what is transparent: in the mask or, without one, in the photo")
@@ -68,6 +72,8 @@ def _command(edit: Edit) -> Callable[..., None]:
         optional["shifts"] = Annotated[
             str | None, typer.Option(metavar="<path>", help=SHIFTS_HELP[edit.shifts], show_default=False)
         ], None  # fmt: skip
+    if edit.device:
+        optional["device"] = Annotated[DeviceName, typer.Option(help=DEVICE_HELP[edit.device])], "auto"
     optional |= {
         "seed": (Seed, 0), "threads": (Threads, None), "overwrite": (Overwrite, False), "compare": (Compare, False),
     }  # fmt: skip
@@ -81,6 +87,7 @@ def _command(edit: Edit) -> Callable[..., None]:
         )  # fmt: skip
         options = {name: given[name] for name in ("seed", *(option.name for option in edit.options))}
         options |= _sides(edit, given)
+        options |= {"device": given["device"]} if edit.device else {}
         _run(Request(edit, paths, options, given["threads"], given.get("alpha", False)))
 
     parameters = [
@@ -144,6 +151,10 @@ def _run(request: Request) -> None:
         if request.edit.partner == "mask" and not request.alpha and "mask" not in request.paths.partners:
             raise UsageError("there is no mask: give one, or --alpha to fill what is transparent")
         plan = plan_jobs(request.paths)
+        if request.options.get("device") == "cuda":
+            from psal.devices import choose_device
+
+            choose_device("cuda")  # once, and not for every photo
         if request.threads is not None:
             import torch
 

@@ -24,7 +24,7 @@ class Request:
     Attributes:
         edit: the edit to run.
         paths: files to read and write.
-        options: keyword arguments of the edit's function, the seed among them.
+        options: keyword arguments of the edit's function, the seed and the device among them.
         threads: CPU threads; None for all cores.
         alpha: the mask is what is transparent: in the mask's file, or in the photo if there is none.
     """

@@ -18,7 +18,7 @@ def check_length(text: str) -> str:
 
 
 def length_in_pixels(text: str, side: int) -> int:
-    """Pixels of a length, for a photo's side of so many pixels.
+    """Convert a length to pixels; percent are those of a side with ``side`` pixels.
 
     >>> length_in_pixels("25%", 301), length_in_pixels("12", 301)
     (75, 12)

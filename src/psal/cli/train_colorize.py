@@ -7,50 +7,28 @@ import typer
 
 from psal.cli.console import errors_as_messages, say
 from psal.cli.options import Device, Threads
-from psal.cli.training import (
-    Average,
-    Batch,
-    CheckpointEvery,
-    Iterations,
-    LearningRate,
-    Out,
-    Precision,
-    RunSeed,
-    run_training,
-    set_up_torch,
-)
+from psal.cli.torch_setup import set_up_torch
+from psal.cli.training import Out, run_training, training_command
+from psal.training.settings import Settings
 
 Data = Annotated[Path, typer.Option(help="folder of the DAVIS data set", show_default=False)]
 
 
+@training_command(Settings(iterations=200_000, batch=1, learning_rate=0.001, device="auto"))
 def train_colorize(
     data: Data,
     out: Out,
+    settings: Settings,
     attention: Annotated[str, typer.Option(help="psal3, psal-aggregate, full, full-stride3, local, …")] = "psal3",
     size: Annotated[int, typer.Option(min=16, help="side of the pictures in pixels")] = 256,
-    iterations: Iterations = 200_000,
-    batch: Batch = 1,
-    learning_rate: LearningRate = 0.001,
-    average: Average = 1000,
-    seed: RunSeed = 0,
-    precision: Precision = "32-true",
-    device: Device = "auto",
-    checkpoint_every: CheckpointEvery = 500,
-    threads: Threads = None,
 ) -> None:
     """Color a gray frame from another frame of its video: the paper's network, on DAVIS."""
-    with errors_as_messages("train"):
-        from psal.models.attentions import check_name
-        from psal.training.colorize import ColorizeTask
-        from psal.training.loop import Settings
+    from psal.models.attentions import check_name
+    from psal.training.colorize import ColorizeTask
 
-        check_name(attention)
-        settings = Settings(
-            iterations=iterations, batch=batch, learning_rate=learning_rate, average=average, seed=seed,
-            precision=precision, device=device, checkpoint_every=checkpoint_every,
-        )  # fmt: skip
-        task = ColorizeTask(data, attention, size, seed)
-        run_training(task, settings, out, label=attention, files="frame", threads=threads)
+    check_name(attention)
+    task = ColorizeTask(data, attention, size, settings.seed)
+    run_training(task, settings, out, label=attention, files="frame")
 
 
 def evaluate_colorize(
@@ -74,13 +52,13 @@ def evaluate_colorize(
 
         from psal.models.attentions import build_attention
         from psal.models.colorizer import CHANNELS
-        from psal.models.weights import PATCH_SIZE, load_colorizer
+        from psal.models.colorizer_weights import PATCH_SIZE, load_colorizer
         from psal.swap import swap_attention_
         from psal.training.colorize import errors_on_split
-        from psal.training.loop import WEIGHTS
+        from psal.training.loop import weights_of
 
         set_up_torch(threads)
-        network, settings = load_colorizer(run / WEIGHTS if run.is_dir() else run)
+        network, settings = load_colorizer(weights_of(run))
         if attention is not None:
             swap_attention_(network, build_attention(attention, channels=CHANNELS, patch_size=PATCH_SIZE))
         errors = errors_on_split(network.to(device), data, split, size or int(settings["size"]), device)

@@ -6,26 +6,19 @@ from typing import Annotated, Literal
 import typer
 
 from psal.cli.console import errors_as_messages, progress_bar, say
-from psal.cli.options import Device, Threads
-from psal.cli.training import (
-    Average,
-    Batch,
-    CheckpointEvery,
-    Iterations,
-    LearningRate,
-    Out,
-    Precision,
-    RunSeed,
-    run_training,
-    set_up_torch,
-)
+from psal.cli.options import Threads
+from psal.cli.torch_setup import set_up_torch
+from psal.cli.training import Out, run_training, training_command
+from psal.training.settings import Settings
 
 Masks = Annotated[Literal["rectangles", "free-form", "both"], typer.Option(help="shape of the holes")]
 
 
+@training_command(Settings(iterations=800_000, batch=16, learning_rate=0.0001, device="auto"))
 def train_inpaint(
     data: Annotated[Path, typer.Option(help="folder of pictures, with folders below it", show_default=False)],
     out: Out,
+    settings: Settings,
     attention: Annotated[str, typer.Option(help="contextual, psal3, psal1, …, none")] = "psal3",
     size: Annotated[int, typer.Option(help="side of the random crops in pixels")] = 256,
     hole: Annotated[int, typer.Option(help="side of the largest hole, and of the local critic's window")] = 128,
@@ -37,31 +30,16 @@ def train_inpaint(
     previews: Annotated[
         Path | None, typer.Option(help="folder of the previewed pictures; the data by default", show_default=False)
     ] = None,
-    iterations: Iterations = 800_000,
-    batch: Batch = 16,
-    learning_rate: LearningRate = 0.0001,
-    average: Average = 1000,
-    seed: RunSeed = 0,
-    precision: Precision = "32-true",
-    device: Device = "auto",
-    checkpoint_every: CheckpointEvery = 500,
-    threads: Threads = None,
 ) -> None:
     """Fill random holes in pictures: the two-stage network of Yu et al., with any attention."""
-    with errors_as_messages("train"):
-        from psal.training.inpaint import InpaintSettings, InpaintTask
-        from psal.training.loop import Settings
+    from psal.training.inpaint import InpaintSettings, InpaintTask
 
-        task_settings = InpaintSettings(
-            attention=attention, size=size, hole=hole, masks=masks, width=width, critic_width=critic_width,
-            adversarial_from=adversarial_from, critic_steps=critic_steps,
-        )  # fmt: skip
-        settings = Settings(
-            iterations=iterations, batch=batch, learning_rate=learning_rate, average=average, seed=seed,
-            precision=precision, device=device, checkpoint_every=checkpoint_every,
-        )  # fmt: skip
-        task = InpaintTask(data, task_settings, seed, previews)
-        run_training(task, settings, out, label=attention, files="picture", threads=threads)
+    task_settings = InpaintSettings(
+        attention=attention, size=size, hole=hole, masks=masks, width=width, critic_width=critic_width,
+        adversarial_from=adversarial_from, critic_steps=critic_steps,
+    )  # fmt: skip
+    task = InpaintTask(data, task_settings, settings.seed, previews)
+    run_training(task, settings, out, label=attention, files="picture")
 
 
 def evaluate_inpaint(
@@ -83,21 +61,23 @@ def evaluate_inpaint(
 ) -> None:
     """Print l1, l2, PSNR, TV and SSIM of an inpainting network in the holes of pictures, as in the paper's Table 6."""
     with errors_as_messages("bench,train"):
-        from psal.experiments.inpainting.experiment import scores_of_filler, weights_of
+        from psal.experiments.inpainting.experiment import scores_of_filler
         from psal.experiments.inpainting.fillers import network_filler
         from psal.experiments.inpainting.lpips import load_lpips
         from psal.experiments.inpainting.metrics import METRICS, summary
         from psal.experiments.inpainting.pictures import MaskedPictures
-        from psal.experiments.inpainting.tables import Network
+        from psal.experiments.networks import Network
         from psal.models.inpainting.attentions import check_name
         from psal.models.inpainting.weights import load_generator
+        from psal.training.loop import weights_of
 
         if attention is not None:
             check_name(attention)
         set_up_torch(threads)
         pictures = MaskedPictures(data, size, hole, masks, count)
-        trained = load_generator(weights_of(run))[1]["attention"]
-        filler = network_filler(weights_of(run), Network(trained, attention or trained))
+        weights = weights_of(run)
+        trained = load_generator(weights)[1]["attention"]
+        filler = network_filler(weights, Network(trained, attention or trained))
         perceptual = load_lpips(lpips) if lpips else None
         with progress_bar(len(pictures)) as (bar, task):
             scores = scores_of_filler(filler, pictures, perceptual, lambda done: bar.update(task, completed=done))

@@ -6,26 +6,19 @@ from typing import Annotated, Literal
 import typer
 
 from psal.cli.console import errors_as_messages, progress_bar, say
-from psal.cli.options import Device, Threads
-from psal.cli.training import (
-    Average,
-    Batch,
-    CheckpointEvery,
-    Iterations,
-    LearningRate,
-    Out,
-    Precision,
-    RunSeed,
-    run_training,
-    set_up_torch,
-)
+from psal.cli.options import Threads
+from psal.cli.torch_setup import set_up_torch
+from psal.cli.training import Out, run_training, training_command
+from psal.training.settings import Settings
 
 Scale = Annotated[Literal["2", "3", "4"], typer.Option(help="factor per side")]
 
 
+@training_command(Settings(iterations=200_000, batch=4, learning_rate=0.0002, device="auto"))
 def train_upscale(
     data: Annotated[Path, typer.Option(help="folder of photographs", show_default=False)],
     out: Out,
+    settings: Settings,
     scale: Scale = "2",
     width: Annotated[int, typer.Option(min=2, help="channels; 128 in the published networks")] = 64,
     depth: Annotated[int, typer.Option(min=1, help="recurrences; 12 in the published networks")] = 5,
@@ -35,27 +28,13 @@ def train_upscale(
         bool, typer.Option(help="learn the difference to bicubic enlargement, which the published networks do not")
     ] = True,
     size: Annotated[int, typer.Option(min=16, help="side of the small crops in pixels")] = 48,
-    iterations: Iterations = 200_000,
-    batch: Batch = 4,
-    learning_rate: LearningRate = 0.0002,
-    average: Average = 1000,
-    seed: RunSeed = 0,
-    precision: Precision = "32-true",
-    device: Device = "auto",
-    checkpoint_every: CheckpointEvery = 500,
-    threads: Threads = None,
 ) -> None:
     """Enlarge photographs that were downscaled: the network with cross-scale attention."""
-    with errors_as_messages("train"):
-        from psal.training.loop import Settings
-        from psal.training.upscale import Architecture, UpscaleTask
+    from psal.training.upscale import Architecture, UpscaleTask
 
-        settings = Settings(
-            iterations=iterations, batch=batch, learning_rate=learning_rate, average=average, seed=seed,
-            precision=precision, device=device, checkpoint_every=checkpoint_every,
-        )  # fmt: skip
-        task = UpscaleTask(data, Architecture(int(scale), width, depth, cross_scale, in_scale, residual), size, seed)
-        run_training(task, settings, out, label=f"× {scale}, {cross_scale}", files="photograph", threads=threads)
+    architecture = Architecture(int(scale), width, depth, cross_scale, in_scale, residual)
+    task = UpscaleTask(data, architecture, size, settings.seed)
+    run_training(task, settings, out, label=f"× {scale}, {cross_scale}", files="photograph")
 
 
 def evaluate_upscale(
@@ -81,12 +60,11 @@ def evaluate_upscale(
 
         from psal.data.image_folder import list_pictures
         from psal.models.csnln.weights import load_upscaler
-        from psal.training.loop import WEIGHTS
+        from psal.training.loop import weights_of
         from psal.training.upscale import bicubic, load_pair, quality
 
         set_up_torch(threads)
-        weights = run / WEIGHTS if run.is_dir() else run
-        network = load_upscaler(weights, cross_scale=cross_scale, in_scale=in_scale, seed=0)
+        network = load_upscaler(weights_of(run), cross_scale=cross_scale, in_scale=in_scale, seed=0)
         files = list_pictures(data)
         found = []
         with progress_bar(len(files)) as (bar, task):

@@ -1,41 +1,74 @@
 """What the commands ``psal train …`` share: options, progress, estimates and what they say at the end."""
 
+import functools
+import inspect
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from psal.cli.console import complain, progress_bar, say
+from psal.cli.console import complain, errors_as_messages, progress_bar, say
+from psal.cli.options import Device, Threads
+from psal.cli.torch_setup import set_up_torch
+from psal.training.settings import Settings
 
 if TYPE_CHECKING:
-    from psal.training.settings import Settings
     from psal.training.task import Task
 
 TIMED_STEPS = 10  # whose time is the estimate's; the first one, which warms up, is left out
 
 Out = Annotated[Path, typer.Option("--out", "-o", help="folder of the run", show_default=False)]
-Iterations = Annotated[int, typer.Option(min=1, help="optimizer steps in all")]
-Batch = Annotated[int, typer.Option(min=1, help="pictures per step and process")]
-LearningRate = Annotated[float, typer.Option(min=0, help="of Adam")]
-Average = Annotated[int, typer.Option(min=1, help="steps over which the saved weights are averaged")]
-RunSeed = Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the pictures and the searches")]
-Precision = Annotated[Literal["32-true", "bf16-mixed", "64-true"], typer.Option(help="of the network")]
-CheckpointEvery = Annotated[int, typer.Option(min=1, help="steps that an interrupted run loses at most")]
+SETTINGS: dict[str, Any] = {  # options by the field of Settings that they set
+    "iterations": Annotated[int, typer.Option(min=1, help="optimizer steps in all")],
+    "batch": Annotated[int, typer.Option(min=1, help="pictures per step and process")],
+    "learning_rate": Annotated[float, typer.Option(min=0, help="of Adam")],
+    "average": Annotated[int, typer.Option(min=1, help="steps over which the saved weights are averaged")],
+    "seed": Annotated[int, typer.Option(min=0, max=2**30, help="of the weights, the pictures and the searches")],
+    "precision": Annotated[Literal["32-true", "bf16-mixed", "64-true"], typer.Option(help="of the network")],
+    "device": Device,
+    "checkpoint_every": Annotated[int, typer.Option(min=1, help="steps that an interrupted run loses at most")],
+}
 
 
-def set_up_torch(threads: int | None) -> None:
-    """Set the number of CPU threads, None for all cores, and treat denormal numbers as 0."""
-    import torch
+def training_command(default: Settings) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Turn a function into a ``psal train`` command: it gets the options of all tasks besides its own.
 
-    torch.set_flush_denormal(True)  # denormal weights make matrix products ten times slower
-    if threads is not None:
-        torch.set_num_threads(threads)
+    Args:
+        default: defaults of the options in :data:`SETTINGS`.
+
+    Returns:
+        A decorator. The decorated function is called with its own options and ``settings``, a :class:`Settings`.
+    """
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(function)
+        def command(*, threads: int | None, **given: Any) -> None:
+            with errors_as_messages("train"):
+                settings = Settings(**{name: given.pop(name) for name in SETTINGS})
+                set_up_torch(threads)
+                function(**given, settings=settings)
+
+        own = inspect.signature(function).parameters.values()
+        shared = [_keyword(name, kind, getattr(default, name)) for name, kind in SETTINGS.items()]
+        parameters = [
+            *(_keyword(each.name, each.annotation, each.default) for each in own if each.name != "settings"),
+            *shared,
+            _keyword("threads", Threads, None),
+        ]
+        command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        command.__annotations__ = {each.name: each.annotation for each in parameters}
+        return command
+
+    return decorate
 
 
-def run_training(
-    task: "Task", settings: "Settings", out: Path, *, label: str, files: str, threads: int | None = None
-) -> None:
+def _keyword(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+def run_training(task: "Task", settings: Settings, out: Path, *, label: str, files: str) -> None:
     """Train a task, or resume its run, and report.
 
     Args:
@@ -44,12 +77,10 @@ def run_training(
         out: folder of the run.
         label: shown before the loss.
         files: what its examples are read from, such as "frame".
-        threads: CPU threads; None for all cores.
     """
     from psal.training.loop import train
     from psal.training.processes import is_first_process
 
-    set_up_torch(threads)
     with progress_bar(settings.iterations, shown=is_first_process()) as (bar, bar_task):
         estimate = TimeEstimate(settings.iterations)
 

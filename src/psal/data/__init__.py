@@ -1,0 +1,1 @@
+"""Pictures to train, test and try on: data sets, crops and holes of them, samples."""

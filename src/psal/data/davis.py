@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
 from PIL import Image
 from torch import Tensor
 
+from psal.data.draws import draw_below, example_generator
 from psal.data.image_folder import MAX_DRAWS, MissingDataError, open_rgb, to_tensor
-from psal.seeds import seed_of_example
 
 FRAMES = Path("JPEGImages", "480p")
 LISTS = Path("ImageSets", "2016")
@@ -128,14 +127,10 @@ class TrainingPairs:
 
     def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
         """Load example ``number``: a frame and another one of its sequence, each ``(3, size, size)`` in 0..1."""
-        generator = torch.Generator().manual_seed(seed_of_example(self._seed, number))
-
-        def below(count: int) -> int:
-            return int(torch.randint(count, (), generator=generator))
-
+        generator = example_generator(self._seed, number)
         for _ in range(MAX_DRAWS):
-            files = self._files[below(len(self._files))]
-            first, second = files[below(len(files))], files[below(len(files))]
+            files = self._files[draw_below(len(self._files), generator)]
+            first, second = (files[draw_below(len(files), generator)] for _ in range(2))
             if first == second:
                 continue
             pictures = self._load(first), self._load(second)

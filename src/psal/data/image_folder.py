@@ -1,6 +1,7 @@
-"""Folders of pictures: their files, and random crops to train on."""
+"""Folders of pictures: their files, loading them, and drawing one at random."""
 
 import hashlib
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +9,8 @@ import torch
 from PIL import Image, ImageOps
 from torch import Tensor
 
+from psal.data.draws import draw_below
 from psal.errors import UsageError
-from psal.seeds import seed_of_example
 
 SUFFIXES = {".bmp", ".jpeg", ".jpg", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 MAX_DRAWS = 1000  # of random files, until one can be read
@@ -45,6 +46,19 @@ def fingerprint(root: Path, files: list[Path]) -> str:
     return hashlib.sha256(names.encode(errors="surrogateescape")).hexdigest()[:16]
 
 
+def names_of(root: Path, files: list[Path]) -> dict[str, Path]:
+    """Name the pictures below a folder: by the stem if no other has it, else by the path, with its suffix if needed.
+
+    >>> list(names_of(Path("x"), [Path("x/a.png"), Path("x/day/b.png"), Path("x/night/b.png")]))
+    ['a', 'day/b', 'night/b']
+    """
+    paths = [path.relative_to(root) for path in files]
+    candidates = [(path.stem, path.with_suffix("").as_posix(), path.as_posix()) for path in paths]
+    counts = [Counter(names) for names in zip(*candidates, strict=True)]
+    named = (next(name for name, count in zip(names, counts, strict=True) if count[name] == 1) for names in candidates)
+    return dict(zip(named, files, strict=True))
+
+
 def open_rgb(path: Path) -> Image.Image:
     """Open a picture as RGB, upright by its orientation tag.
 
@@ -68,6 +82,11 @@ def to_pixels(picture: Image.Image) -> Tensor:
 def to_tensor(picture: Image.Image) -> Tensor:
     """Convert an RGB image to ``(3, H, W)`` in 0..1."""
     return to_pixels(picture).float().div(255)
+
+
+def to_picture(image: Tensor) -> Image.Image:
+    """Convert RGB ``(3, H, W)`` in 0..1 to a picture of 8 bits per channel; values beyond 0..1 are clamped."""
+    return Image.fromarray(image.clamp(0, 1).mul(255).round().byte().permute(1, 2, 0).numpy())
 
 
 def load_pixels(path: Path) -> Tensor:
@@ -96,51 +115,42 @@ def square(picture: Image.Image, size: int) -> Tensor:
     return to_tensor(resized)
 
 
-class RandomCrops:
-    """An endless sequence of random square crops of the pictures in a folder, half of them mirrored.
+class RandomPictures:
+    """The pictures in a folder, drawn at random. Files that cannot be used are skipped.
 
     Args:
         root: the folder; pictures in folders below it count too.
-        size: side of the crops, in pixels. Smaller pictures are enlarged.
-        seed: seed of the draws; crop i depends on it and i alone.
+        min_side: pictures with a shorter side are not used.
 
     Attributes:
         fingerprint: hash of the names of all files.
-        broken: the error of each file that could not be read; another one is drawn in its place.
+        broken: a line for each file drawn so far that cannot be used; another one was drawn in its place.
 
     Raises:
         MissingDataError: if the folder has no pictures.
     """
 
-    def __init__(self, root: Path, size: int, seed: int) -> None:
+    def __init__(self, root: Path, min_side: int = 1) -> None:
         self._files = list_pictures(root)
-        self._size = size
-        self._seed = seed
+        self._min_side = min_side
         self.fingerprint = fingerprint(root, self._files)
         self.broken: dict[Path, str] = {}
 
-    def __getitem__(self, number: int) -> Tensor:
-        """Load crop ``number``: ``(3, size, size)`` in 0..1."""
-        return self.draw(torch.Generator().manual_seed(seed_of_example(self._seed, number)))
+    def draw_picture(self, generator: torch.Generator) -> Image.Image:
+        """Open the RGB picture that a generator's next random numbers choose.
 
-    def draw(self, generator: torch.Generator) -> Tensor:
-        """Load the crop ``(3, size, size)`` that a generator's next random numbers choose."""
-
-        def below(count: int) -> int:
-            return int(torch.randint(count, (), generator=generator))
-
+        Raises:
+            MissingDataError: if none of many draws can be used.
+        """
         for _ in range(MAX_DRAWS):
-            picture = self._open(self._files[below(len(self._files))])
-            if picture is None:
-                continue
-            left, top = below(picture.width - self._size + 1), below(picture.height - self._size + 1)
-            crop = to_tensor(picture.crop((left, top, left + self._size, top + self._size)))
-            return crop.flip(2) if below(2) else crop
-        broken = next(iter(self.broken))
-        raise MissingDataError(f"none of {MAX_DRAWS} random pictures could be read; one broken file is {broken}")
+            picture = self._open(self._files[draw_below(len(self._files), generator)])
+            if picture is not None:
+                return picture
+        reason = next(iter(self.broken.values()))
+        raise MissingDataError(f"none of {MAX_DRAWS} random pictures could be used; one reason is: {reason}")
 
     def _open(self, path: Path) -> Image.Image | None:
-        """Open a picture with sides of at least ``size``, or return None if it is broken."""
+        """Open a picture, or return None if it cannot be used."""
         if path in self.broken:
             return None
         try:
@@ -148,8 +158,7 @@ class RandomCrops:
         except MissingDataError as error:
             self.broken[path] = str(error)
             return None
-        shorter = min(picture.size)
-        if shorter >= self._size:
-            return picture
-        enlarged = [max(self._size, round(side * self._size / shorter)) for side in picture.size]
-        return picture.resize((enlarged[0], enlarged[1]), Image.Resampling.BICUBIC)
+        if min(picture.size) < self._min_side:
+            self.broken[path] = f"{path} is smaller than a crop of {self._min_side} × {self._min_side} pixels"
+            return None
+        return picture

@@ -1,0 +1,1 @@
+"""The edits of photographs: a registry, one file per edit, and their steps."""

@@ -8,7 +8,7 @@ from torch import Tensor
 from psal.editing.guided_upsampling import upsample_guided
 from psal.editing.resizing import halve, resize
 from psal.luminance import chroma
-from psal.models.weights import load_colorizer
+from psal.models.colorizer_weights import load_colorizer
 from psal.progress import Progress
 
 
@@ -16,8 +16,8 @@ def predict_chroma(luma: Tensor, reference: Tensor, seed: int, progress: Progres
     """Chroma of a picture in the colors of a reference, predicted by the network.
 
     Args:
-        luma: ``[1, H, W]``, 0..1.
-        reference: RGB ``[3, h, w]``, 0..1.
+        luma: ``[1, H, W]``, 0..1; the network runs on its device.
+        reference: RGB ``[3, h, w]``, 0..1, on the same device.
         seed: of the search in the network's attention layers.
         progress: called with the fraction of the work that is done, 0..1.
 
@@ -25,6 +25,7 @@ def predict_chroma(luma: Tensor, reference: Tensor, seed: int, progress: Progres
         ``[2, H, W]``
     """
     network, settings = load_colorizer(seed=seed)
+    network.to(luma.device)
     small = _halve_to(int(settings["size"]), luma)
     colors = _shrink_to_area(small[0].numel(), reference)
     with torch.no_grad():

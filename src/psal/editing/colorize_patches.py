@@ -77,8 +77,8 @@ def match_chroma(luma: Tensor, reference: Tensor, seed: int, progress: Progress 
     """Chroma of a picture in the colors of a reference, by patch matching.
 
     Args:
-        luma: ``[1, H, W]``, 0..1.
-        reference: RGB ``[3, h, w]``, 0..1.
+        luma: ``[1, H, W]``, 0..1; patches are matched on its device.
+        reference: RGB ``[3, h, w]``, 0..1, on the same device.
         seed: of the search.
         progress: called with the fraction of the work that is done, 0..1.
 
@@ -139,7 +139,7 @@ def _match_exposure(luma: Tensor, reference: Tensor, levels: int, seed: int) -> 
     for _ in range(levels - 1):
         coarse, key = halve(coarse), halve(key)
     key_features = _features(key)
-    curves = candidate_curves(luma, reference)
+    curves = [curve.to(luma.device) for curve in candidate_curves(luma.cpu(), reference.cpu())]
     distances = []
     for curve in curves:
         features = _features(apply_curve(curve, coarse))
@@ -196,13 +196,14 @@ def _features(luma: Tensor) -> Tensor:
 
 
 def _blur(x: Tensor) -> Tensor:
-    """Gaussian blur of a map ``[1, H, W]``."""
-    return torch.from_numpy(ndimage.gaussian_filter(x[0].numpy(), BLUR_SIGMA, truncate=3, mode="nearest"))[None]
+    """Gaussian blur of a map ``[1, H, W]``, computed on the CPU."""
+    blurred = ndimage.gaussian_filter(x[0].cpu().numpy(), BLUR_SIGMA, truncate=3, mode="nearest")
+    return torch.from_numpy(blurred)[None].to(x.device)
 
 
 def _grid(x: Tensor) -> Tensor:
     """Row and column of each pixel of a map, 0..1 from border to border, ``[2, H, W]``."""
-    rows, columns = ((torch.arange(size) + 0.5) / size for size in x.shape[1:])
+    rows, columns = ((torch.arange(size, device=x.device) + 0.5) / size for size in x.shape[1:])
     return torch.stack(torch.meshgrid(rows, columns, indexing="ij"))
 
 

@@ -6,18 +6,19 @@ Network: :class:`psal.models.inpainting.Generator`.
 """
 
 import os
-from typing import Any, Literal, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from psal.checks import check_word
+from psal.devices import choose_device
 from psal.editing.hole_filling.coarse_to_fine import Filled, fill_hole, has_valid_key
+from psal.editing.hole_filling.fill_request import FillRequest
 from psal.editing.hole_filling.hole_geometry import PATCH_SIZE
 from psal.editing.inpaint_network import fill_with_network
 from psal.editing.mask_edges import check_edge, fade_edge, grow_mask
-from psal.editing.registry import INPAINT_ATTENTIONS, INPAINT_MODELS
+from psal.editing.network_choice import NetworkChoice, choose_network
 from psal.editing.shift_map import ShiftMap
 from psal.io.masks import open_mask, transparent_pixels
 from psal.io.pictures import ImageLike, Picture, open_picture
@@ -25,43 +26,37 @@ from psal.luminance import luminance
 from psal.progress import Progress
 from psal.seeds import check_seed, draw_seed
 
+NOTHING = torch.empty(0, dtype=torch.int64)
+
+
+class InpaintKeywords(TypedDict, total=False):
+    """Keywords of :func:`inpaint`, for type checkers: all but ``return_shifts``."""
+
+    seed: int | None
+    device: str | torch.device
+    source_mask: ImageLike | None
+    guide: ImageLike | None
+    model: str
+    weights: str | os.PathLike[str] | None
+    attention: str
+    invert: bool
+    grow: int
+    feather: int
+    progress: Progress | None
+
 
 @overload
 def inpaint(
-    image: ImageLike,
-    mask: ImageLike | None,
-    *,
-    seed: int | None = None,
-    source_mask: ImageLike | None = None,
-    guide: ImageLike | None = None,
-    model: str = "patches",
-    weights: str | os.PathLike[str] | None = None,
-    attention: str = "own",
-    invert: bool = False,
-    grow: int = 0,
-    feather: int = 0,
-    return_shifts: Literal[False] = False,
-    progress: Progress | None = None,
-) -> Any: ...
+    image: ImageLike, mask: ImageLike | None, *,
+    return_shifts: Literal[False] = ..., **keywords: Unpack[InpaintKeywords],
+) -> Any: ...  # fmt: skip
 
 
 @overload
 def inpaint(
-    image: ImageLike,
-    mask: ImageLike | None,
-    *,
-    seed: int | None = None,
-    source_mask: ImageLike | None = None,
-    guide: ImageLike | None = None,
-    model: str = "patches",
-    weights: str | os.PathLike[str] | None = None,
-    attention: str = "own",
-    invert: bool = False,
-    grow: int = 0,
-    feather: int = 0,
-    return_shifts: Literal[True],
-    progress: Progress | None = None,
-) -> tuple[Any, ShiftMap]: ...
+    image: ImageLike, mask: ImageLike | None, *,
+    return_shifts: Literal[True], **keywords: Unpack[InpaintKeywords],
+) -> tuple[Any, ShiftMap]: ...  # fmt: skip
 
 
 def inpaint(
@@ -69,6 +64,7 @@ def inpaint(
     mask: ImageLike | None,
     *,
     seed: int | None = None,
+    device: str | torch.device = "cpu",
     source_mask: ImageLike | None = None,
     guide: ImageLike | None = None,
     model: str = "patches",
@@ -87,6 +83,8 @@ def inpaint(
         mask: any of these kinds, of the same size; white (or True) marks the hole. None takes the transparent pixels of
             ``image``, which become opaque.
         seed: of the search; None draws one from torch's generator.
+        device: where the network runs: "cpu", "cuda", "cuda:1" and so on, or "auto" for a CUDA or ROCm device if
+            there is one. Patches are filled on the CPU.
         source_mask: as ``mask``, white where patches may be taken from; None for everywhere. No pixel is copied from
             elsewhere.
         guide: a rough fill, of the same size and any of these kinds: what another program made, or a sketch. Its colors
@@ -119,8 +117,11 @@ def inpaint(
     """
     check_seed(seed)
     check_edge("feather", feather)
-    _check_model(model, weights, attention)
-    if weights is not None and (source_mask is not None or guide is not None or return_shifts):
+    network = choose_network("inpaint", model, weights, attention)
+    chosen = choose_device(device)
+    if network is None and chosen.type != "cpu" and device != "auto":
+        raise ValueError(f"device {str(device)!r} is for model 'network': patches are filled on the CPU")
+    if network is not None and (source_mask is not None or guide is not None or return_shifts):
         raise ValueError("source_mask, guide and return_shifts are for model 'patches': a network copies no pixels")
     picture = open_picture(image, "image")
     size = picture.color.shape[1], picture.color.shape[2]
@@ -128,23 +129,12 @@ def inpaint(
     hole = open_hole(marked, size, invert=invert, grow=grow)
     opacity = fade_edge(hole, feather) if feather else None  # as large as a channel, so not kept in vain
     hole = hole if opacity is None else opacity > 0
-    sources = ~hole if source_mask is None else ~hole & open_mask(source_mask, size, "source_mask")
+    sources = None if source_mask is None else ~hole & open_mask(source_mask, size, "source_mask")
     colors = None if guide is None else _open_guide(guide, picture)
-    nothing = torch.empty(0, dtype=torch.int64)
-    if not hole.any():
-        filled = Filled(picture.color, nothing, nothing)
-    elif hole.all():
-        raise ValueError("mask marks the whole image as hole: only the part to fill may be white")
-    elif weights is not None:
-        draw = int(draw_seed(seed))
-        color = fill_with_network(picture.color, hole, weights, attention=attention, seed=draw, progress=progress)
-        filled = Filled(color, nothing, nothing)
-    else:
-        _check_sources(hole, sources, restricted=source_mask is not None)
-        filled = fill_hole(
-            picture.color, hole, seed=int(draw_seed(seed)), sources=None if source_mask is None else sources,
-            guide=colors, progress=progress,
-        )  # fmt: skip
+    filled = Filled(picture.color, NOTHING, NOTHING)
+    if hole.any():
+        request = FillRequest(picture.color, hole, int(draw_seed(seed)), sources, colors, progress)
+        filled = _fill(request, network, chosen)
     color = filled.color if opacity is None else torch.lerp(picture.color, filled.color, opacity)
     opacity = hole.float() if opacity is None else opacity
     alpha = picture.alpha
@@ -157,15 +147,18 @@ def inpaint(
     return out, ShiftMap(size, filled.target.numpy(), filled.source.numpy(), shares)
 
 
-def _check_model(model: str, weights: str | os.PathLike[str] | None, attention: str) -> None:
-    check_word("model", model, INPAINT_MODELS)
-    check_word("attention", attention, INPAINT_ATTENTIONS)
-    if (weights is None) == (model == "network"):
-        raise ValueError(
-            "model 'network' needs weights: a file that psal train inpaint wrote"
-            if weights is None
-            else f"weights are those of a network, but model is {model!r}: take model='network'"
-        )
+def _fill(request: FillRequest, network: NetworkChoice | None, device: torch.device) -> Filled:
+    """Fill a hole by patches, or by a network on a device, which copies no pixels.
+
+    Raises:
+        ValueError: if too little is known, or the network cannot be used.
+    """
+    if request.hole.all():
+        raise ValueError("mask marks the whole image as hole: only the part to fill may be white")
+    if network is not None:
+        return Filled(fill_with_network(request, network, device), NOTHING, NOTHING)
+    _check_sources(request)
+    return fill_hole(request)
 
 
 def open_hole(
@@ -185,15 +178,16 @@ def open_hole(
     return grow_mask(~hole if invert else hole, grow)
 
 
-def _check_sources(hole: Tensor, sources: Tensor, restricted: bool) -> None:
+def _check_sources(request: FillRequest) -> None:
     """Check that at least one patch may be copied."""
-    height, width = hole.shape
+    height, width = request.hole.shape
+    sources = ~request.hole if request.sources is None else request.sources
     if min(height, width) < PATCH_SIZE:
         raise ValueError(f"image must be at least {PATCH_SIZE} × {PATCH_SIZE} pixels, got {width} × {height}")
     if has_valid_key(sources):
         return
     left = f"{int(sources.sum())} of {height * width} pixels but no such patch"
-    if restricted:
+    if request.sources is not None:
         raise ValueError(
             f"source_mask must leave at least one patch of {PATCH_SIZE} × {PATCH_SIZE} pixels outside the hole, got "
             f"one that leaves {left}: mark a larger source"

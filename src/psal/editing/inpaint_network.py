@@ -1,61 +1,54 @@
 """Fill a hole with the trained inpainting network, the whole picture in one piece."""
 
-import os
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from psal.editing.hole_filling.fill_request import FillRequest
+from psal.editing.network_choice import NetworkChoice
 from psal.models.inpainting import ContextualAttention, Generator
 from psal.models.inpainting.attentions import build_inpainting_attention, label
 from psal.models.inpainting.filling import attention_of, fill, needed_memory, pad_to_stride
 from psal.models.inpainting.generator import STRIDE, known_features
 from psal.models.inpainting.weights import load_generator
-from psal.progress import Progress
 from psal.swap import swap_attention_
 
 
-def fill_with_network(
-    color: Tensor,
-    hole: Tensor,
-    weights: str | os.PathLike[str],
-    *,
-    attention: str = "own",
-    seed: int,
-    progress: Progress | None = None,
-) -> Tensor:
-    """Fill a hole by the network.
+def fill_with_network(request: FillRequest, choice: NetworkChoice, device: torch.device) -> Tensor:
+    """Fill a hole by a network.
 
     Args:
-        color: ``[C, H, W]``, 0..1; C is 1 or 3.
-        hole: bool ``[H, W]``, neither empty nor all of the picture.
-        weights: file for :func:`psal.models.inpainting.weights.load_generator`.
-        attention: name of the attention to put into the network, or "own" for the one it was trained with.
-        seed: seed of the search.
-        progress: called with the fraction of the work that is done, 0..1.
+        request: the picture and its hole, which is not all of it; sources and guide are of no use to a network.
+        choice: a file for :func:`psal.models.inpainting.weights.load_generator`, and the attention to put into the
+            network, "own" for the one it was trained with.
+        device: where the network runs.
 
     Returns:
-        ``[C, H, W]``, 0..1, unchanged outside the hole.
+        ``[C, H, W]``, 0..1, on the CPU, unchanged outside the hole.
 
     Raises:
         ValueError: if the weights do not fit, the hole leaves too few keys, or there is not enough memory.
     """
-    network, _ = load_generator(Path(weights), seed=seed)
-    if attention != "own" and attention_of(network) is not None:
-        swap_attention_(network, build_inpainting_attention(attention, seed))
+    color, hole = request.color.to(device), request.hole.to(device)
+    network, _ = load_generator(choice.weights, seed=request.seed)
+    if choice.attention != "own" and attention_of(network) is not None:
+        swap_attention_(network, build_inpainting_attention(choice.attention, request.seed))
+    network.to(device)
     height, width = hole.shape
-    _check_memory(network, height, width, available_memory())
+    _check_memory(network, height, width, available_memory(device))
     _check_keys(network, hole)
-    if progress:
-        progress(0.05)
+    request.report(0.05)
     filled = fill(network, color.expand(3, -1, -1)[None], hole[None, None])[0]
-    if progress:
-        progress(1.0)
-    return filled if len(color) == 3 else torch.where(hole, filled.mean(0, keepdim=True), color)
+    request.report(1.0)
+    return (filled if len(color) == 3 else torch.where(hole, filled.mean(0, keepdim=True), color)).cpu()
 
 
-def available_memory() -> float:
-    """Return the memory in bytes that processes can get without swapping; infinity where the system does not say."""
+def available_memory(device: torch.device) -> float:
+    """Return the memory in bytes that this process can get, on the CPU without swapping; infinity if it is unknown."""
+    if device.type == "cuda":
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # by torch's own allocator
+        return torch.cuda.mem_get_info(device)[0] + unused
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
         return 1024 * next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable:"))

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 
 from psal.checks import check_count
 from psal.editing.hole_filling.coarse_to_fine import fill_hole
+from psal.editing.hole_filling.fill_request import FillRequest
 from psal.editing.hole_filling.hole_geometry import PATCH_SIZE
 from psal.io.photo import MAX_PIXELS
 from psal.io.pictures import ImageLike, open_picture
@@ -56,5 +57,5 @@ def outpaint(
     alpha = None if picture.alpha is None else F.pad(picture.alpha[None], border, mode="replicate")[0]
     hole = F.pad(torch.zeros(height, width, dtype=torch.bool), border, value=True)
     if hole.any():
-        color = fill_hole(color, hole, seed=int(draw_seed(seed)), progress=progress).color
+        color = fill_hole(FillRequest(color, hole, int(draw_seed(seed)), progress=progress)).color
     return picture.restore(color, alpha)

@@ -2,6 +2,9 @@
 
 from typing import Any, Literal, overload
 
+import torch
+
+from psal.devices import choose_device
 from psal.editing.shift_colors import color_shifts
 from psal.functional import aggregate, patch_match
 from psal.io.pictures import ImageLike, open_picture
@@ -21,6 +24,7 @@ def reconstruct(
     reference: ImageLike,
     *,
     seed: int | None = None,
+    device: str | torch.device = "cpu",
     return_shifts: Literal[False] = False,
     progress: Progress | None = None,
 ) -> Any: ...
@@ -32,6 +36,7 @@ def reconstruct(
     reference: ImageLike,
     *,
     seed: int | None = None,
+    device: str | torch.device = "cpu",
     return_shifts: Literal[True],
     progress: Progress | None = None,
 ) -> tuple[Any, Any]: ...
@@ -42,6 +47,7 @@ def reconstruct(
     reference: ImageLike,
     *,
     seed: int | None = None,
+    device: str | torch.device = "cpu",
     return_shifts: bool = False,
     progress: Progress | None = None,
 ) -> Any:
@@ -55,6 +61,7 @@ def reconstruct(
         reference: picture to take pixels from, any of these kinds, any size. If only one of the two is gray, patches
             are compared by luminance.
         seed: of the search; None draws one from torch's generator.
+        device: "cpu", "cuda", "cuda:1" and so on, or "auto" for a CUDA or ROCm device if there is one.
         return_shifts: also return the matches as a picture, colored by
             :func:`psal.editing.shift_colors.color_shifts`: the hue is the direction to the best match (red right,
             yellow-green down, cyan left, violet up), the saturation the distance, white for none.
@@ -67,13 +74,14 @@ def reconstruct(
     Raises:
         ValueError, TypeError: if an argument is not as described.
 
-    >>> import torch
     >>> reconstruct(torch.rand(3, 20, 30), torch.rand(3, 24, 17)).shape
     torch.Size([3, 20, 30])
     """
     check_seed(seed)
-    picture, source = open_picture(image), open_picture(reference, "reference").color
-    query, key = picture.color, source
+    chosen = choose_device(device)
+    picture = open_picture(image)
+    query, source = picture.color.to(chosen), open_picture(reference, "reference").color.to(chosen)
+    key = source
     if len(query) != len(key):
         query, key = luminance(query), luminance(key)
     neighbors = min(NEIGHBORS, key[0].numel())

@@ -14,10 +14,8 @@ from typing import Any, Literal
 MAX_SCALE = 4.0  # of upscale, per side
 MAX_EDGE = 1000  # pixels that a mask may grow or fade
 SHIFT_MAP_SUFFIX = ".npz"
-COLOR_MODELS = ("patches", "network")  # of colorize
-UPSCALE_MODELS = ("patches", "network")
+MODELS = ("patches", "network")
 UPSCALE_ATTENTIONS = ("psal1", "psal3", "psal7", "exact")  # of upscale's network
-INPAINT_MODELS = ("patches", "network")
 INPAINT_ATTENTIONS = ("own", "psal3", "contextual", "contextual-materialized")  # of inpaint's network
 
 
@@ -73,6 +71,8 @@ class Edit:
         companions: further pictures that it may take.
         shifts: what ``return_shifts=True`` also returns: a "picture" of where each pixel was found, in colors, or a
             "map" that can be applied to other layers; None if there is no such argument.
+        device: what the argument ``device`` moves to a GPU: "all" of the edit, or its "network" alone; None if there is
+            no such argument, and all runs on the CPU.
     """
 
     name: str
@@ -81,6 +81,7 @@ class Edit:
     options: tuple[Option, ...] = ()
     companions: tuple[Companion, ...] = ()
     shifts: Literal["picture", "map"] | None = None
+    device: Literal["all", "network"] | None = None
 
     @property
     def function(self) -> Callable[..., Any]:
@@ -97,9 +98,7 @@ EDITS = {
             "Fill the hole that a mask marks: remove an object, a scratch, a text.",
             "mask",
             (
-                Option(
-                    "model", "patches", "patches (of the photo), or network (with --weights)", choices=INPAINT_MODELS
-                ),
+                Option("model", "patches", "patches (of the photo), or network (with --weights)", choices=MODELS),
                 Option("weights", None, "the network's file, of psal train inpaint", is_path=True),
                 Option("attention", "own", "attention to put into the network", choices=INPAINT_ATTENTIONS),
                 Option("invert", False, "fill what is black in the mask"),
@@ -111,6 +110,7 @@ EDITS = {
                 Companion("guide", "guide", "a rough fill to follow, from another program or a sketch"),
             ),
             shifts="map",
+            device="network",
         ),
         Edit(
             "outpaint",
@@ -126,20 +126,26 @@ EDITS = {
             "colorize",
             "Color a gray photo with the colors of another one of the same scene or kind.",
             "reference",
-            (Option("model", "patches", "patches (coarse to fine), or network (the paper's)", choices=COLOR_MODELS),),
+            (Option("model", "patches", "patches (coarse to fine), or network (the paper's)", choices=MODELS),),
+            device="all",
         ),
-        Edit("reconstruct", "Rebuild a photo from the pixels of another one.", "reference", shifts="picture"),
+        Edit(
+            "reconstruct",
+            "Rebuild a photo from the pixels of another one.",
+            "reference",
+            shifts="picture",
+            device="all",
+        ),
         Edit(
             "upscale",
             "Enlarge a photo, with detail that it shows elsewhere at another size.",
             options=(
                 Option("scale", 2.0, "factor per side", minimum=1.0, maximum=MAX_SCALE),
-                Option(
-                    "model", "patches", "patches (of the photo), or network (with --weights)", choices=UPSCALE_MODELS
-                ),
+                Option("model", "patches", "patches (of the photo), or network (with --weights)", choices=MODELS),
                 Option("weights", None, "the network's file, of psal train upscale", is_path=True),
                 Option("attention", "psal3", "attention of the network across scales", choices=UPSCALE_ATTENTIONS),
             ),
+            device="all",
         ),
     )
 }

@@ -24,7 +24,7 @@ def color_shifts(matches: Matches, width: int) -> Tensor:
     Returns:
         RGB uint8 ``[3, H, W]``
     """
-    index = matches.index[0, 0]  # [H, W]
+    index = matches.index[0, 0].cpu()  # [H, W]
     full_length = _full_saturation_length(index, width)
     out = torch.empty(3, *index.shape, dtype=torch.uint8)
     for top in range(0, len(index), STRIP_ROWS):

@@ -21,13 +21,15 @@ NEIGHBORS      5        1: 29.19; 3: 29.32; 8: 29.37
 
 import math
 import os
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from psal.checks import check_word
-from psal.editing.registry import MAX_SCALE, UPSCALE_ATTENTIONS, UPSCALE_MODELS
+from psal.devices import choose_device
+from psal.editing.network_choice import choose_network
+from psal.editing.registry import MAX_SCALE
 from psal.editing.resizing import CLAMPED_BACK_PROJECTIONS, back_project, enlarge, resize
 from psal.editing.upscale_network import upscale_with_network
 from psal.functional import aggregate, patch_match
@@ -52,6 +54,7 @@ def upscale(
     weights: str | os.PathLike[str] | None = None,
     attention: str = "psal3",
     seed: int | None = None,
+    device: str | torch.device = "cpu",
     progress: Progress | None = None,
 ) -> Any:
     """Enlarge a picture with detail that recurs in it at another size.
@@ -70,6 +73,7 @@ def upscale(
         attention: of the network, across scales: "psal1", "psal3" or "psal7" (PatchMatch with that many neighbors), or
             "exact", for small pictures.
         seed: of the search; None draws one from torch's generator.
+        device: "cpu", "cuda", "cuda:1" and so on, or "auto" for a CUDA or ROCm device if there is one.
         progress: called with the fraction of the work that is done, 0..1.
 
     Returns:
@@ -85,22 +89,12 @@ def upscale(
         raise TypeError(f"scale must be a number, got {scale!r}")
     if not 1 < scale <= MAX_SCALE:
         raise ValueError(f"scale must be above 1 and at most {MAX_SCALE:g}, got {scale!r}")
-    check_word("model", model, UPSCALE_MODELS)
-    check_word("attention", attention, UPSCALE_ATTENTIONS)
-    if (weights is None) == (model == "network"):
-        raise ValueError(
-            "model 'network' needs weights: a file that psal train upscale wrote"
-            if weights is None
-            else f"weights are those of a network, but model is {model!r}: take model='network'"
-        )
+    network = choose_network("upscale", model, weights, attention)
     check_seed(seed)
+    chosen = choose_device(device)
     picture = open_picture(image)
-    if weights is not None:
-        large = upscale_with_network(
-            picture.color, float(scale), weights, attention=attention, seed=int(draw_seed(seed)), progress=progress
-        )
-        return picture.restore(large)
-    large = upscale_color(picture.color, float(scale), seed=int(draw_seed(seed)), progress=progress)
+    enlarge_color = upscale_color if network is None else partial(upscale_with_network, choice=network)
+    large = enlarge_color(picture.color.to(chosen), float(scale), seed=int(draw_seed(seed)), progress=progress)
     return picture.restore(large)
 
 

@@ -1,13 +1,12 @@
 """Enlarge a picture with a trained super-resolution network, the whole picture in one piece."""
 
 import math
-import os
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from psal.editing.network_choice import NetworkChoice
 from psal.luminance import luminance
 from psal.models import CSNLN
 from psal.models.csnln.weights import read_upscaler
@@ -18,21 +17,14 @@ LOCAL = "local15"  # in place of exact in-scale attention, which takes small pic
 
 
 def upscale_with_network(
-    color: Tensor,
-    scale: float,
-    weights: str | os.PathLike[str],
-    *,
-    attention: str = "psal3",
-    seed: int,
-    progress: Progress | None = None,
+    color: Tensor, scale: float, choice: NetworkChoice, *, seed: int, progress: Progress | None = None
 ) -> Tensor:
     """Enlarge by the network, in several steps if it enlarges by less.
 
     Args:
-        color: ``[C, H, W]``, 0..1; C is 1 or 3.
+        color: ``[C, H, W]``, 0..1; C is 1 or 3. The network runs on its device.
         scale: factor per side, a power of the network's own.
-        weights: file for :func:`psal.models.csnln.weights.load_upscaler`.
-        attention: the cross-scale attention.
+        choice: a file for :func:`psal.models.csnln.weights.load_upscaler`, and the cross-scale attention.
         seed: of the search.
         progress: called with the fraction of the work that is done, 0..1.
 
@@ -43,11 +35,11 @@ def upscale_with_network(
         ValueError: if the weights cannot be used, do not enlarge by this scale, or the picture is too large for exact
             attention.
     """
-    file = read_upscaler(Path(weights))
+    file = read_upscaler(choice.weights)
     steps = round(math.log(scale, file.scale))
     if file.scale**steps != scale:
-        raise ValueError(f"{weights} enlarges by {file.scale}, or a power of it, but the scale is {scale:g}")
-    network = file.build(attention, LOCAL if file.in_scale == "exact" else None, seed)
+        raise ValueError(f"{choice.weights} enlarges by {file.scale}, or a power of it, but the scale is {scale:g}")
+    network = file.build(choice.attention, LOCAL if file.in_scale == "exact" else None, seed).to(color.device)
     large = color.expand(3, -1, -1)
     for step in range(steps):  # before the first one is run
         network.check_size(*(max(file.scale**step * side, MIN_SIDE) for side in color.shape[1:]))

@@ -11,16 +11,18 @@ import torch
 from torch import Tensor, nn
 
 from psal.data import davis
-from psal.experiments.colorization_tables import COMPARISONS, SPLITS, Comparison, Network, cell_name, losses, seeds_of
+from psal.experiments.colorization_tables import COMPARISONS, SPLITS, Comparison, losses, seeds_of
 from psal.experiments.experiment import Progress
 from psal.experiments.layer_cost import LayerSetting, gigaflops, measure
+from psal.experiments.networks import Network, cell_name
 from psal.measure.record import Cell, Record
 from psal.models.attentions import build_attention, label
 from psal.models.colorizer import CHANNELS
-from psal.models.weights import PATCH_SIZE, load_colorizer
+from psal.models.colorizer_weights import PATCH_SIZE, load_colorizer
 from psal.swap import swap_attention_
 from psal.training.colorize import DISTANCES, ColorizeTask, errors_on_split, gray_of, load_frames
-from psal.training.loop import WEIGHTS, Settings, train
+from psal.training.loop import WEIGHTS, train
+from psal.training.settings import Settings
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ class ColorizationExperiment:
             model = self._load(network, 0)
             with torch.no_grad(), torch.random.fork_rng(devices=[]):
                 torch.manual_seed(0)
-                images[network.title] = model(gray, reference)
+                images[network.title(label)] = model(gray, reference)
         save_strip(images, path)
 
 

@@ -2,28 +2,14 @@
 
 import statistics
 from dataclasses import dataclass
-from itertools import count, takewhile
-from typing import NamedTuple
 
 from psal.experiments import paper
+from psal.experiments.networks import Network, cells_of
 from psal.measure.record import Record
 from psal.measure.table import Table, number
 from psal.models.attentions import label
 
 SPLITS = {"val": "val", "holdout": "held-out"}  # what the networks are tested on, and its name in the tables
-
-
-class Network(NamedTuple):
-    """A colorization network: the attention it is trained with, and the attention it is tested with."""
-
-    trained: str
-    tested: str
-
-    @property
-    def title(self) -> str:
-        if self.trained == self.tested:
-            return label(self.trained)
-        return f"{label(self.trained)} → {label(self.tested)}"
 
 
 @dataclass(frozen=True)
@@ -83,15 +69,9 @@ def seeds_of(network: Network, count: int) -> range:
     return range(count if network.trained.startswith("psal") else 1)
 
 
-def cell_name(network: Network, seed: int) -> str:
-    """Name of a network's cell in the record."""
-    return f"{network.trained} {network.tested} {seed}"
-
-
 def losses(record: Record, network: Network, split: str) -> list[float]:
     """Loss of a network on a split, with each seed that has been measured."""
-    names = takewhile(record.cells.__contains__, (cell_name(network, seed) for seed in count()))
-    return [record.cells[name][split]["loss"] for name in names]
+    return [cell[split]["loss"] for cell in cells_of(record, network)]
 
 
 def tables(record: Record) -> list[Table]:

@@ -12,11 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-import psal
 from psal import ops
 from psal.experiments.experiment import Progress
 from psal.experiments.feature_maps import features
 from psal.experiments.gpu_bounds import Problem, card_named, works
+from psal.experiments.search_quality import cost_ratios
+from psal.functional import patch_match
 from psal.measure.record import Cell, Record
 from psal.measure.table import Table, number
 from psal.measure.timing import time_repeatedly
@@ -120,16 +121,8 @@ def _calls(query: Tensor, key: Tensor) -> Iterator[tuple[str, Callable[[], objec
 def _cost_ratios(query: Tensor, key: Tensor) -> dict[str, float]:
     """Mean cost of the best matches over that of the exact ones, by what the search starts from."""
     query, key = query.float(), key.float()
-    step = max(1, query.shape[-1] // EXACT_QUERIES)
-    mask = torch.zeros_like(query[:, :1], dtype=torch.bool)
-    mask[..., ::step, ::step] = True
-    exact = psal.exact_match(query, key, neighbors=1, query_mask=mask)
-    found = {}
-    for init in ("tree", "random"):
-        index, score = psal.patch_match(query, key, init=init, seed=SEED)
-        masked = psal.Matches(index[:, :1].where(mask, -1), score[:, :1].where(mask, -torch.inf))
-        found[init] = psal.match_quality(masked, exact).cost_ratio
-    return found
+    searches = {init: partial(patch_match, query, key, init=init, seed=SEED) for init in ("tree", "random")}
+    return cost_ratios(query, key, searches, stride=max(1, query.shape[-1] // EXACT_QUERIES))
 
 
 def tables(record: Record) -> list[Table]:

@@ -98,7 +98,7 @@ class MemoryExperiment:
 
     def draw(self, record: Record, folder: Path) -> list[str]:
         """Plot memory and time of the forward pass against the size; hollow markers are extrapolated."""
-        from psal.experiments.plots import COSTS, figure, legend, save, style_of
+        from psal.experiments.plots import COSTS, figure, legend, plot_growth, save
 
         sizes = record.settings["sizes"]
         canvas, axes = figure(len(COSTS))
@@ -106,13 +106,7 @@ class MemoryExperiment:
             for name in record.settings["layers"]:
                 cells = [record.cells[_cell_name(name, size, False)] for size in sizes]
                 values = [cell[cost.key] / cost.unit for cell in cells]
-                style = style_of(name)
-                axis.plot(sizes, values, label=self.label(name), linewidth=1.5, **style)
-                hollow = [(s, v) for s, v, cell in zip(sizes, values, cells, strict=True) if "computed_from" in cell]
-                axis.plot(
-                    [size for size, _ in hollow], [value for _, value in hollow],
-                    linestyle="none", marker=style["marker"], color=style["color"], markerfacecolor="white",
-                )  # fmt: skip
+                plot_growth(axis, name, self.label(name), sizes, values, ["computed_from" in cell for cell in cells])
             axis.set_xscale("log", base=2)
             axis.set_yscale("log")
             axis.set_xticks(sizes, [f"{size}²" for size in sizes])

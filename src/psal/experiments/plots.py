@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import matplotlib
-from PIL import Image
 from torch import Tensor
 
+from psal.data.image_folder import to_picture
 from psal.io.atomic import write_atomically
 
 matplotlib.use("Agg")  # draws into files, without a screen
@@ -57,6 +57,27 @@ def style_of(name: str) -> dict[str, Any]:
     return {"color": FAMILIES[family], "marker": MARKERS.get(name.removeprefix(family), "o")}
 
 
+def plot_growth(
+    axis: Any, name: str, text: str, sizes: Sequence[float], values: Sequence[float], extrapolated: Sequence[bool]
+) -> None:
+    """Plot a layer's cost against the size of the maps; hollow markers are extrapolated.
+
+    Args:
+        axis: of matplotlib.
+        name: the layer's name.
+        text: its label.
+        sizes, values: of its points.
+        extrapolated: which of them were not measured.
+    """
+    style = style_of(name)
+    axis.plot(sizes, values, label=text, linewidth=1.5, **style)
+    hollow = [(x, y) for x, y, is_hollow in zip(sizes, values, extrapolated, strict=True) if is_hollow]
+    axis.plot(
+        [x for x, _ in hollow], [y for _, y in hollow],
+        linestyle="none", marker=style["marker"], color=style["color"], markerfacecolor="white",
+    )  # fmt: skip
+
+
 def plot_loss_against(cost: Cost, axis: Any, points: Mapping[str, tuple[float, float]], labels: Sequence[str]) -> None:
     """Plot one point per layer on a logarithmic cost axis.
 
@@ -90,7 +111,7 @@ def save_strip(images: Mapping[str, Tensor], path: Path) -> None:
     """
     canvas, axes = pyplot.subplots(2, len(images), figsize=(2.0 * len(images), 4.3), layout="constrained")
     for column, (title, image) in enumerate(images.items()):
-        picture = _picture(image)
+        picture = to_picture(image[0])
         width, height = picture.size
         side = width // STRIP_ZOOM
         left, top = (width - side) // 2, (height - height // STRIP_ZOOM) // 2
@@ -123,13 +144,9 @@ def save_grid(rows: Mapping[str, Mapping[str, Tensor]], path: Path) -> None:
     for line, (title, images) in zip(axes, rows.items(), strict=True):
         line[0].set_ylabel(title, fontsize=9)
         for axis, image in zip(line, images.values(), strict=True):
-            axis.imshow(_picture(image))
+            axis.imshow(to_picture(image[0]))
             axis.set(xticks=[], yticks=[])
             axis.spines[:].set_visible(False)
     for axis, title in zip(axes[0], columns, strict=True):
         axis.set_title(title, fontsize=9)
     save(canvas, path)
-
-
-def _picture(image: Tensor) -> Image.Image:
-    return Image.fromarray((image[0].clamp(0, 1) * 255).round().byte().permute(1, 2, 0).numpy())

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from psal.data.image_folder import list_pictures
+from psal.data.image_folder import list_pictures, names_of
 from psal.errors import UsageError
 from psal.experiments.experiment import Progress
 from psal.experiments.super_resolution_cost import CostSetting, measure
@@ -81,23 +81,23 @@ class SuperResolutionExperiment:
                 }
                 for path, file in zip(self.weights, self._files(), strict=True)
             ],
-            "pictures": [path.stem for path in list_pictures(self.data)],
+            "pictures": list(self._pictures()),
             "attentions": list(self.attentions), "crop": self.crop,
         }  # fmt: skip
 
     @property
     def step_count(self) -> int:
-        return len(self._rows()) * (len(list_pictures(self.data)) * ("quality" in self.parts) + ("cost" in self.parts))
+        return len(self._rows()) * (len(self._pictures()) * ("quality" in self.parts) + ("cost" in self.parts))
 
     def run(self, record: Record, progress: Progress) -> None:
         done = 0
         for row, region in self._rows():
             if "quality" in self.parts:
                 load = cache(partial(self._network, row))
-                for path in list_pictures(self.data):
-                    progress(done, f"{title(row)}, {region}, {path.stem}")
+                for name, path in self._pictures().items():
+                    progress(done, f"{title(row)}, {region}, {name}")
                     record.measure_once(
-                        quality_name(row, region, path.stem), partial(self._quality, load, row, path, region)
+                        quality_name(row, region, name), partial(self._quality, load, row, path, region)
                     )
                     done += 1
             if "cost" in self.parts:
@@ -106,6 +106,9 @@ class SuperResolutionExperiment:
                     record.measure_once(cost_name(row, region), partial(self._cost, row, region))
                 done += 1
         progress(done, "")
+
+    def _pictures(self) -> dict[str, Path]:
+        return names_of(self.data, list_pictures(self.data))
 
     def _files(self) -> list[UpscalerFile]:
         return [read_upscaler(path) for path in self.weights]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def to_uint16(pixels: NDArray[Any], bits: int) -> NDArray[np.uint16]:
-    """Scale values of so many bits to the whole range of 16 bits.
+    """Scale values of ``bits`` bits to the full range of 16 bits.
 
     >>> to_uint16(np.array([0, 512, 1023], np.uint16), 10)
     array([    0, 32800, 65535], dtype=uint16)

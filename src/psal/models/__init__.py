@@ -1,4 +1,4 @@
-"""Networks around the attention layer, as pure modules; :mod:`psal.models.weights` loads trained ones."""
+"""Networks around the attention layer, as pure modules; modules named ``weights`` load trained ones."""
 
 from psal.models.colorizer import Colorizer
 from psal.models.csnln import CSNLN

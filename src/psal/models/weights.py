@@ -1,19 +1,17 @@
-"""Trained networks: loaded from a weights file, or the one that comes with the package."""
+"""Files of weights: reading them, and checking that they hold those of a network."""
 
-from importlib.resources import files
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
-from torch import Tensor, nn
+from torch import Tensor
 
 from psal.errors import UsageError
-from psal.models import Colorizer
-from psal.models.attentions import build_attention
-from psal.models.colorizer import CHANNELS
 
-PATCH_SIZE = 7
-# Trained by psal train colorize --data DAVIS --attention psal-aggregate --size 128 --iterations 8000 --out RUN
-COLORIZER = Path(str(files("psal.models"))) / "colorizer.safetensors"
+MAX_LISTED = 4  # names in an error message
+MAX_ERROR_LENGTH = 200  # of torch's own message
 
 
 def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -30,30 +28,57 @@ def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise UsageError(f"{path} cannot be read as weights: {error}") from None
 
 
-def build_colorizer(attention: str, seed: int | None = None) -> Colorizer:
-    """Build an untrained network around the attention layer of that name; the seed is the layer's."""
-    return Colorizer(build_attention(attention, channels=CHANNELS, patch_size=PATCH_SIZE, seed=seed))
-
-
-def load_colorizer(weights: Path = COLORIZER, seed: int | None = None) -> tuple[nn.Module, dict[str, str]]:
-    """Load a network from a file that ``psal train colorize`` wrote.
-
-    Args:
-        weights: path of the file.
-        seed: seed of the network's searches; None draws one from torch's generator in each call.
-
-    Returns:
-        The network in eval mode, and the settings it was trained with.
+def read_state_dict(path: Path) -> dict[str, Tensor]:
+    """Read a state dict from a file of ``torch.save``. No code in it is run.
 
     Raises:
-        UsageError: if the file does not hold the weights of such a network.
+        UsageError: if it cannot be read, or holds something else.
     """
-    tensors, settings = read_weights(weights)
-    if settings.get("task") != "colorize":
-        raise UsageError(f"{weights} was not written by psal train colorize")
     try:
-        network = build_colorizer(settings["attention"], seed)
-        network.load_state_dict(tensors)
-    except (KeyError, ValueError, RuntimeError) as error:
-        raise UsageError(f"{weights} does not hold the weights of a colorizer: {error}") from None
-    return network.eval(), settings
+        content: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except MemoryError:
+        raise
+    except Exception as error:  # unpickling arbitrary bytes raises errors of any kind
+        message = " ".join(str(error).split())[:MAX_ERROR_LENGTH]
+        raise UsageError(f"{path} cannot be read as weights: {message}") from None
+    if not isinstance(content, Mapping) or not all(isinstance(x, Tensor) for x in content.values()):
+        raise UsageError(f"{path} is not a state dict: it must map names to tensors")
+    return {str(name): x for name, x in content.items()}
+
+
+def check_names(
+    found: Mapping[str, Tensor], expected: Mapping[str, Tensor], published: Mapping[str, str] | None = None
+) -> None:
+    """Check that weights have the names and shapes that a network expects.
+
+    Args:
+        found: the weights.
+        expected: the network's own.
+        published: names in the file by the network's own, if they differ; error messages use them.
+
+    Raises:
+        UsageError: if not; the message says what is missing, left over or of another shape.
+    """
+    shown = {name: (published or {}).get(name, name) for name in expected}
+    problems = [
+        _listed("missing", (shown[name] for name in expected if name not in found)),
+        _listed("left over", (name for name in found if name not in expected)),
+        _listed(
+            "of another shape",
+            (
+                f"{shown[name]} {tuple(found[name].shape)}, not {tuple(x.shape)}"
+                for name, x in expected.items()
+                if name in found and found[name].shape != x.shape
+            ),
+        ),
+    ]
+    if any(problems):
+        raise UsageError("; ".join(filter(None, problems)))
+
+
+def _listed(what: str, names: Iterable[str]) -> str:
+    listed = list(names)
+    if not listed:
+        return ""
+    more = f" and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
+    return f"{what}: {', '.join(listed[:MAX_LISTED])}{more}"

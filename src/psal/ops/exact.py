@@ -11,7 +11,7 @@ from torch import Tensor
 
 from psal.checks import check_scores
 from psal.ops import grid
-from psal.ops.reference import NORM_EPSILON
+from psal.ops.grid import NORM_EPSILON
 from psal.options import SearchOptions, Similarity
 
 CHUNK_ELEMENTS = 2**24  # scores held at once: 64 MB in float32

@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 from psal.checks import check_scores
 from psal.matches import Matches, best_first
 from psal.ops import grid
-from psal.ops.grid import NORM_EPSILON as NORM_EPSILON
+from psal.ops.grid import NORM_EPSILON
 from psal.ops.morton import morton_seeds
 from psal.ops.random import random_integers
 from psal.options import SearchOptions, Start

@@ -9,8 +9,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from psal.data import davis
-from psal.data.image_folder import MissingDataError
-from psal.models.weights import PATCH_SIZE, build_colorizer
+from psal.data.image_folder import MissingDataError, to_picture
+from psal.models.colorizer_weights import PATCH_SIZE, build_colorizer
 
 DISTANCES = (1, 3, 5, 10)  # frames between a test frame and its references, before and after it
 PREVIEW_DISTANCES = (5, 3, 1)  # frames between a previewed frame and its reference; the first that exist are used
@@ -59,8 +59,7 @@ class ColorizeTask:
             gray = gray_of(frame)
             colored = model(gray.to(weight), reference.to(weight))
             rows.append(torch.cat([gray.expand_as(frame), reference, colored.float().cpu(), frame], 3))
-        pixels = torch.cat(rows, 2)[0].clamp(0, 1).mul(255).round().byte().permute(1, 2, 0)
-        return Image.fromarray(pixels.numpy())
+        return to_picture(torch.cat(rows, 2)[0])
 
     def complaints(self) -> list[str]:
         return [*self._broken, *self._pairs.broken.values()]

@@ -9,15 +9,16 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from psal.data.image_folder import MissingDataError, RandomCrops, list_pictures, load_square
+from psal.data.draws import example_generator
+from psal.data.image_folder import MissingDataError, list_pictures, load_square, to_picture
 from psal.data.masks import KINDS, depth_of, random_hole
+from psal.data.random_crops import RandomCrops
 from psal.errors import UsageError
 from psal.models.inpainting import Discriminators
 from psal.models.inpainting.attentions import check_name
 from psal.models.inpainting.generator import STRIDE
 from psal.models.inpainting.losses import discounted_l1, gradient_penalty, known_l1, realness_gap
 from psal.models.inpainting.weights import build_generator
-from psal.seeds import seed_of_example
 
 # Weights of the losses, as in the configuration of generative-inpainting-pytorch, which the paper trained with.
 COARSE_WEIGHT, HOLE_WEIGHT, KNOWN_WEIGHT = 1.2, 1.2, 1.2
@@ -103,7 +104,7 @@ class InpaintTask:
 
     def example(self, number: int) -> Sequence[Tensor]:
         """Return the picture in −1..1, the depth of the hole, and the top and left of the window on it."""
-        generator = torch.Generator().manual_seed(seed_of_example(self._seed, number))
+        generator = example_generator(self._seed, number)
         picture = self._crops.draw(generator)
         return _example(picture, self._settings, generator)
 
@@ -149,8 +150,7 @@ class InpaintTask:
             coarse, refined = (x.float().cpu() for x in model(truth.to(weight), hole.to(weight.device)))
             filled = (torch.where(hole, x, truth) for x in (coarse, refined))
             rows.append(torch.cat([truth.masked_fill(hole, 1), *filled, truth], 3))
-        pixels = (torch.cat(rows, 2)[0] + 1).clamp(0, 2).mul(127.5).round().byte().permute(1, 2, 0)
-        return Image.fromarray(pixels.numpy())
+        return to_picture((torch.cat(rows, 2)[0] + 1) / 2)
 
     def complaints(self) -> list[str]:
         return [*self._broken, *self._crops.broken.values()]

@@ -20,11 +20,16 @@ from psal.training import checkpoint
 from psal.training.learner import Learner
 from psal.training.log import Log
 from psal.training.processes import check_agreement, merge_lines, processes
-from psal.training.settings import Settings as Settings
+from psal.training.settings import Settings
 from psal.training.task import AdversarialTask, Task
 
 WEIGHTS = "model.safetensors"
 MAY_CHANGE = ("iterations", "checkpoint_every", "log_every", "look_every")  # when a run is resumed
+
+
+def weights_of(run: Path) -> Path:
+    """Return the weights in the folder of a run, or the path itself if it is a file of weights."""
+    return run / WEIGHTS if run.is_dir() else run
 
 
 @dataclass(frozen=True)

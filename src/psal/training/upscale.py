@@ -11,8 +11,8 @@ from PIL import Image
 from torch import Tensor, nn
 
 from psal.data.degradation import downscale
-from psal.data.image_folder import MissingDataError, load_pixels
-from psal.data.photo_crops import DownscaledCrops
+from psal.data.downscaled_crops import DownscaledCrops
+from psal.data.image_folder import MissingDataError, load_pixels, to_picture
 from psal.measure.picture_quality import psnr_of_luma, ssim_of_luma
 from psal.models import CSNLN
 
@@ -76,8 +76,7 @@ class UpscaleTask:
         for small, large in (self._crops[number] for number in PREVIEWS):
             enlarged = model(small[None].to(weight)).float().cpu()[0]
             rows.append(torch.cat([bicubic(small, self._architecture.scale), enlarged, large], 2))
-        pixels = torch.cat(rows, 1).clamp(0, 1).mul(255).round().byte().permute(1, 2, 0)
-        return Image.fromarray(pixels.numpy())
+        return to_picture(torch.cat(rows, 1))
 
     def complaints(self) -> list[str]:
         return list(self._crops.broken.values())

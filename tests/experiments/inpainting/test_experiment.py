@@ -15,8 +15,8 @@ from support.pictures import write_pictures
 from psal.experiments.inpainting import fillers
 from psal.experiments.inpainting.fillers import fill_by_patches, fill_by_telea, network_filler
 from psal.experiments.inpainting.pictures import MaskedPictures
-from psal.experiments.inpainting.tables import Network
 from psal.experiments.layer_cost import LayerSetting, gigaflops
+from psal.experiments.networks import Network
 
 from .conftest import WriteWeights
 
@@ -128,6 +128,17 @@ def test_a_picture_without_a_usable_mask_is_named(scenes: Path) -> None:
     mask.unlink()
     with pytest.raises(ValueError, match=r"images/1.png has no mask: expected .*masks/1.png"):
         list(MaskedPictures(scenes))
+
+
+def test_a_mask_belongs_to_the_picture_with_exactly_its_name(scenes: Path) -> None:
+    for folder in ("images", "masks"):
+        (scenes / folder / "0.png").rename(scenes / folder / "street [1].png")
+        (scenes / folder / "1.png").rename(scenes / folder / "street [1].left.png")
+    found = {picture.name: picture.hole for picture in MaskedPictures(scenes)}
+    assert {name: tuple(hole.shape[2:]) for name, hole in found.items()} == {
+        "street [1]": (40, 48),
+        "street [1].left": (48, 40),
+    }
 
 
 def test_fillers_change_the_hole_alone(scenes: Path, write_weights: WriteWeights) -> None:

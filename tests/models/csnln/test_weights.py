@@ -159,14 +159,14 @@ def test_missing_and_left_over_names_are_listed(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"model\.pt does not hold the weights of an upscaler") as refused:
         load_upscaler(tmp_path / "model.pt")
     said = str(refused.value)
-    assert "it lacks cell.post.0.weight, cell.post.0.bias; extra.weight, extra.bias left over" in said
+    assert "missing: cell.post.0.weight, cell.post.0.bias; left over: extra.weight, extra.bias" in said
     assert "of another shape: head.0.0.bias (7,), not (6,)" in said
 
 
 def test_long_lists_are_cut(tmp_path: Path) -> None:
     weights = {name: x for name, x in published(2).items() if ".down_attention." not in name}
     torch.save(weights, tmp_path / "model.pt")
-    with pytest.raises(ValueError, match=r"it lacks (\S+ ){3}and 6 more$"):
+    with pytest.raises(ValueError, match=r"missing: (\S+ ){4}and 5 more$"):
         load_upscaler(tmp_path / "model.pt")
 
 
@@ -180,10 +180,10 @@ def test_other_ranges_of_values_are_refused(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ({"x": torch.zeros(1)}, "was not written by psal train upscale, and has no published names either"),
-        ({"SEM.x": torch.zeros(1)}, "it lacks head.1.0.weight, cell.reduce.0.weight, tail.weight"),
+        ({"SEM.x": torch.zeros(1)}, "missing: head.1.0.weight, cell.reduce.0.weight, tail.weight"),
         (published(2) | {"tail.0.weight": torch.zeros(3)}, "the shapes do not fit: head.1.0.weight"),
-        ([1, 2], "it does not hold a state dict"),
-        ({"epoch": 3}, "it does not hold a state dict"),
+        ([1, 2], "is not a state dict"),
+        ({"epoch": 3}, "is not a state dict"),
     ],
 )
 def test_other_files_are_refused(content: object, message: str, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from psal.editing.hole_filling.fill_request import FillRequest
 from psal.editing.hole_filling.guide import Guide
 from psal.editing.hole_filling.hole_geometry import (
     PATCH_SIZE,
@@ -22,7 +23,6 @@ from psal.editing.hole_filling.patch_search import random_candidates, search
 from psal.editing.hole_filling.patch_voting import best_sources, vote
 from psal.editing.hole_filling.poisson_blending import blend_sources
 from psal.editing.hole_filling.shift_upsampling import MIN_KEYS, upsample_shifts
-from psal.progress import Progress
 from psal.seeds import add_to_seed
 
 MAX_TURNS_COARSEST, MAX_TURNS, MAX_TURNS_FINEST = 6, 4, 2  # of search and vote, per level
@@ -41,43 +41,28 @@ class Filled(NamedTuple):
     source: Tensor  # int64 [N], flat position of the known pixel that each was copied from, before blending
 
 
-def fill_hole(
-    color: Tensor,
-    hole: Tensor,
-    *,
-    seed: int,
-    sources: Tensor | None = None,
-    guide: Tensor | None = None,
-    progress: Progress | None = None,
-) -> Filled:
-    """Fill a hole with patches of the rest of the image.
-
-    Args:
-        color: ``[C, H, W]``, 0..1. Values in the hole are ignored.
-        hole: bool ``[H, W]``, not empty; leaves at least one patch of pixels that may be copied.
-        seed: of the search.
-        sources: bool ``[H, W]``, pixels that may be copied; None for all.
-        guide: ``[C, H, W]``, 0..1, a rough fill that leads the search. Values outside the hole are ignored.
-        progress: called with the fraction of the work that is done, 0..1.
-    """
-    filled = color.clone()
+def fill_hole(request: FillRequest) -> Filled:
+    """Fill a hole with patches of the rest of the image; at least one patch of pixels may be copied."""
+    hole, seed = request.hole, request.seed
+    filled = request.color.clone()
     filled[:, hole] = 0
-    pyramid = _searchable_levels(build_pyramid(filled, hole, _count_levels(hole), sources))
-    leader = Guide(guide.where(hole, color), len(pyramid)) if guide is not None else None
+    pyramid = _searchable_levels(build_pyramid(filled, hole, _count_levels(hole), request.sources))
+    leader = None
+    if request.guide is not None:
+        leader = Guide(request.guide.where(hole, request.color), len(pyramid))
     finest_sources = pyramid[0].sources
     fill = start_level(pyramid.pop())
     coarsest = len(pyramid)
     fill = leader.start(fill, coarsest, seed) if leader else peel_onion(fill, seed)
-    for number in range(coarsest, -1, -1):
-        level_seed = add_to_seed(seed, SEEDS_PER_LEVEL * (number + 1))
-        if number < coarsest:
+    for level in range(coarsest, -1, -1):
+        level_seed = add_to_seed(seed, SEEDS_PER_LEVEL * (level + 1))
+        if level < coarsest:
             fill = upsample_shifts(fill, pyramid.pop(), add_to_seed(level_seed, UPSAMPLING_SEED))
-        turns = MAX_TURNS_COARSEST if number == coarsest else MAX_TURNS if number else MAX_TURNS_FINEST
+        turns = MAX_TURNS_COARSEST if level == coarsest else MAX_TURNS if level else MAX_TURNS_FINEST
         for turn in range(turns):
-            query = leader.lead(fill, number) if leader else fill
+            query = leader.lead(fill, level) if leader else fill
             fill, change = _search_and_vote(fill, query.channels, add_to_seed(level_seed, turn))
-            if progress:
-                progress(0.9 * 4.0**-number * (1 + 3 * (turn + 1) / turns) / 4)
+            request.report(0.9 * 4.0**-level * (1 + 3 * (turn + 1) / turns) / 4)
             if change < MIN_CHANGE:
                 break
     region = fill.region.slices
@@ -85,10 +70,9 @@ def fill_hole(
     source = best_sources(fill)
     image = filled[:, *region]  # a view
     image[:, *target] = blend_sources(image, finest_sources[region], fill.atlas, fill.hole, source)
-    if progress:
-        progress(1.0)
+    request.report(1.0)
     corner, stride = torch.tensor([[fill.region.top], [fill.region.left]]), torch.tensor([[hole.shape[1]], [1]])
-    target, source = (((places + corner) * stride).sum(0) for places in (target, source))
+    target, source = (((coordinates + corner) * stride).sum(0) for coordinates in (target, source))
     order = target.argsort()
     return Filled(filled, target[order], source[order])
 
@@ -115,7 +99,7 @@ def _count_levels(hole: Tensor) -> int:
 
 def _searchable_levels(pyramid: list[Level]) -> list[Level]:
     """Levels before the first one with too few valid keys: holes swallow narrow known parts as the image shrinks."""
-    for number, level in enumerate(pyramid[1:], 1):
+    for count, level in enumerate(pyramid[1:], 1):
         if valid_keys(patches_touching(~level.sources)).sum() < MIN_KEYS:
-            return pyramid[:number]
+            return pyramid[:count]
     return pyramid

@@ -10,7 +10,7 @@ from psal.experiments.gmflow.attentions import build, label
 from psal.experiments.gmflow.flow import colors, end_point_distance
 from psal.experiments.gmflow.network import FlowNetwork
 from psal.experiments.gmflow.tables import PSAL, cost_name, is_computed, quality_cells, shown_size, sizes_of
-from psal.experiments.plots import Cost, figure, legend, save, save_grid, style_of
+from psal.experiments.plots import Cost, figure, legend, plot_growth, save, save_grid
 from psal.measure.record import Record
 
 SHOWN = ("exact4", "psal4")
@@ -69,13 +69,7 @@ def plot_cost(record: Record, path: Path) -> None:
         for name in record.settings["cost_attentions"]:
             cells = [record.cells[cost_name(size, name)] for size in sizes]
             values = [cell[cost.key] / cost.unit for cell in cells]
-            style = style_of(name)
-            axis.plot(pixels, values, label=label(name), linewidth=1.5, **style)
-            hollow = [(p, v) for p, v, cell in zip(pixels, values, cells, strict=True) if is_computed(cell)]
-            axis.plot(
-                [x for x, _ in hollow], [value for _, value in hollow],
-                linestyle="none", marker=style["marker"], color=style["color"], markerfacecolor="white",
-            )  # fmt: skip
+            plot_growth(axis, name, label(name), pixels, values, [is_computed(cell) for cell in cells])
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xticks(pixels, [shown_size(size).replace(" (", "\n(") for size in sizes], fontsize=7)

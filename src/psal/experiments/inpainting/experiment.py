@@ -17,9 +17,10 @@ from psal.experiments.inpainting.fillers import Filler, fill_by_patches, fill_by
 from psal.experiments.inpainting.lpips import LPIPS
 from psal.experiments.inpainting.metrics import score
 from psal.experiments.inpainting.pictures import MaskedPicture, MaskedPictures
-from psal.experiments.inpainting.tables import NETWORKS, WITHOUT_TRAINING, Network, cell_name
+from psal.experiments.inpainting.tables import NETWORKS, WITHOUT_TRAINING, title
+from psal.experiments.networks import Network, cell_name
 from psal.measure.record import Cell, Record
-from psal.training.loop import WEIGHTS
+from psal.training.loop import weights_of
 
 DRAWN = 5  # pictures in the strip
 
@@ -73,7 +74,7 @@ class InpaintingExperiment:
         """Title and filler of each cell, by its name."""
         cells: dict[str, tuple[str, Callable[[], Filler]]] = {}
         for name, (network, weights) in self._networks(max_seeds).items():
-            cells[name] = network.title, partial(network_filler, weights, network)
+            cells[name] = title(network), partial(network_filler, weights, network)
         cells["patches"] = WITHOUT_TRAINING["patches"], lambda: fill_by_patches
         if has_opencv():
             cells["telea"] = WITHOUT_TRAINING["telea"], lambda: fill_by_telea
@@ -88,9 +89,9 @@ class InpaintingExperiment:
         identities = {name: _identity(weights) for name, (_, weights) in self._networks().items()}
         _check_same_weights(record, identities)
         done = 0
-        for name, (title, filler) in self._cells().items():
+        for name, (shown, filler) in self._cells().items():
 
-            def report(count: int, before: int = done, text: str = title) -> None:
+            def report(count: int, before: int = done, text: str = shown) -> None:
                 progress(before + count, text)
 
             record.measure_once(name, partial(self._measure, filler, report, identities.get(name, {})))
@@ -108,19 +109,14 @@ class InpaintingExperiment:
         missing = [weights_of(run) for runs in self.runs.values() for run in runs if not weights_of(run).exists()]
         if missing:  # results are kept longer than the training runs behind them
             return [f"{path} is not drawn: {missing[0]} does not exist any more"]
-        fillers = {title: build() for title, build in self._cells(max_seeds=1).values()}
+        fillers = {shown: build() for shown, build in self._cells(max_seeds=1).values()}
         rows: dict[str, dict[str, Tensor]] = {}
         for picture in _spread(list(self.pictures), DRAWN):
-            shown = {"given": torch.where(picture.hole, 1.0, picture.truth)}
-            shown |= {title: _filled(filler, picture) for title, filler in fillers.items()}
-            rows[picture.name] = shown | {"truth": picture.truth}
+            images = {"given": torch.where(picture.hole, 1.0, picture.truth)}
+            images |= {shown: _filled(filler, picture) for shown, filler in fillers.items()}
+            rows[picture.name] = images | {"truth": picture.truth}
         save_grid(rows, path)
         return []
-
-
-def weights_of(run: Path) -> Path:
-    """Return the weights in the folder of a run, or the file itself."""
-    return run / WEIGHTS if run.is_dir() else run
 
 
 def _identity(weights: Path) -> Cell:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from psal import inpaint
 from psal.errors import UsageError
-from psal.experiments.inpainting.tables import Network
+from psal.experiments.networks import Network
 from psal.models.inpainting.attentions import build_inpainting_attention
 from psal.models.inpainting.filling import attention_of, fill
 from psal.models.inpainting.weights import load_generator

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import torch
 from torch import Tensor
 
+from psal.data.draws import example_generator
 from psal.data.image_folder import MissingDataError, list_pictures, load_square, open_rgb, to_tensor
 from psal.data.masks import random_hole
 from psal.io.masks import open_mask
-from psal.seeds import seed_of_example
 
 IMAGES, MASKS = "images", "masks"
 
@@ -77,7 +76,7 @@ class MaskedPictures:
 
     def _with_own_mask(self, path: Path) -> MaskedPicture:
         truth = to_tensor(open_rgb(path))
-        found = sorted((self.folder / MASKS).glob(f"{path.stem}.*"))
+        found = [mask for mask in sorted((self.folder / MASKS).iterdir()) if mask.stem == path.stem]
         if not found:
             raise MissingDataError(f"{path} has no mask: expected {self.folder / MASKS / path.name}")
         hole = open_mask(found[0], (truth.shape[1], truth.shape[2]))
@@ -88,6 +87,5 @@ class MaskedPictures:
         return MaskedPicture(path.stem, truth[None], hole[None, None])
 
     def _with_random_hole(self, path: Path, number: int) -> MaskedPicture:
-        generator = torch.Generator().manual_seed(seed_of_example(0, number))
-        hole = random_hole(self.masks, self.size, self.hole, generator)
+        hole = random_hole(self.masks, self.size, self.hole, example_generator(0, number))
         return MaskedPicture(path.stem, load_square(path, self.size)[None], hole.mask[None, None])

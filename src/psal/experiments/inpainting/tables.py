@@ -1,28 +1,13 @@
 """Tables of the inpainting experiment."""
 
 import statistics
-from itertools import count, takewhile
-from typing import NamedTuple
 
 from psal.experiments import paper
 from psal.experiments.inpainting.metrics import METRICS, interval, summary
+from psal.experiments.networks import Network, cells_of
 from psal.measure.record import Record
 from psal.measure.table import Table
 from psal.models.inpainting.attentions import label
-
-
-class Network(NamedTuple):
-    """A row of the table: the attention that a network is trained with, and the attention it is tested with."""
-
-    trained: str
-    tested: str
-
-    @property
-    def title(self) -> str:
-        if self.trained == self.tested:
-            return label(self.trained) if self.trained != "none" else "No attention branch"
-        return f"{label(self.trained)} → {label(self.tested)}"
-
 
 NETWORKS = (
     Network("contextual", "contextual"),
@@ -40,9 +25,13 @@ TITLES = {
 BASELINE = Network("contextual", "contextual")
 
 
-def cell_name(network: Network, seed: int) -> str:
-    """Name of a network's cell in the record."""
-    return f"{network.trained} {network.tested} {seed}"
+def title(network: Network) -> str:
+    """Name a network in the tables.
+
+    >>> title(Network("none", "none")), title(Network("contextual", "none"))
+    ('No attention branch', 'Contextual attention → No attention')
+    """
+    return "No attention branch" if network.trained == "none" else network.title(label)
 
 
 def tables(record: Record) -> list[Table]:
@@ -52,31 +41,27 @@ def tables(record: Record) -> list[Table]:
     rows = []
     for network in NETWORKS:
         if found := scores_of(record, network):
-            seeds = str(_seeds(record, network))
-            rows.append([network.title, seeds, *(summary(name, found[name]) for name in metrics)])
-    for name, title in WITHOUT_TRAINING.items():
+            seeds = str(len(cells_of(record, network)))
+            rows.append([title(network), seeds, *(summary(name, found[name]) for name in metrics)])
+    for name, method in WITHOUT_TRAINING.items():
         if name in record.cells:
             found = record.cells[name]["scores"]
-            rows.append([title, "", *(summary(metric, found[metric]) for metric in metrics)])
-    for title, values in paper.INPAINTING.items():
-        rows.append([f"{title}, in the paper", "", *(_paper_value(name, values) for name in metrics)])
+            rows.append([method, "", *(summary(metric, found[metric]) for metric in metrics)])
+    for attention, values in paper.INPAINTING.items():
+        rows.append([f"{attention}, in the paper", "", *(_paper_value(name, values) for name in metrics)])
     shown = f"Table 6, {record.settings['pictures']} {TITLES[record.settings['set']]}: mean (95 % interval)"
     return [Table(shown, ["attention", "seeds", *heads], rows), *_differences(record, metrics)]
 
 
 def scores_of(record: Record, network: Network) -> dict[str, list[float]]:
     """Metrics of a network by picture, each the mean over the seeds that were measured; empty if there are none."""
-    cells = [record.cells[cell_name(network, seed)]["scores"] for seed in range(_seeds(record, network))]
+    cells = [cell["scores"] for cell in cells_of(record, network)]
     if not cells:
         return {}
     return {
         name: [statistics.fmean(values) for values in zip(*(cell[name] for cell in cells), strict=True)]
         for name in cells[0]
     }
-
-
-def _seeds(record: Record, network: Network) -> int:
-    return sum(1 for _ in takewhile(lambda seed: cell_name(network, seed) in record.cells, count()))
 
 
 def _paper_value(name: str, values: dict[str, float]) -> str:
@@ -97,8 +82,8 @@ def _differences(record: Record, metrics: list[str]) -> list[Table]:
             low, high = interval(values)
             digits = METRICS[name].digits
             cells.append(f"{statistics.fmean(values):+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})")
-        rows.append([network.title, *cells])
+        rows.append([title(network), *cells])
     if not rows:
         return []
     heads = [METRICS[name].title for name in metrics]
-    return [Table(f"Difference to {BASELINE.title.lower()}: mean (95 % interval)", ["attention", *heads], rows)]
+    return [Table(f"Difference to {title(BASELINE).lower()}: mean (95 % interval)", ["attention", *heads], rows)]

@@ -21,6 +21,7 @@ from psal.errors import UsageError
 from psal.functional import aggregate, patch_match
 from psal.matches import Matches
 from psal.options import SearchOptions
+from psal.precision import working_type
 
 PATCH_SIZE = 3  # pixels per side of queries and keys; in the output, cells
 SOFTMAX_SCALE = 10.0  # of the scores
@@ -90,7 +91,7 @@ class CrossScaleLayer(nn.Module, ABC):
         rows, columns = ((side + 2) * self.scale for side in small.shape[2:])
         border = (self.scale, columns - self.scale - wide, self.scale, rows - self.scale - high)
         value = F.pixel_unshuffle(F.pad(self.value(x), border), self.scale)
-        working = torch.float64 if x.dtype == torch.float64 else torch.float32
+        working = working_type(x)
         return Projections(self.query(x).to(working), self.key(small).to(working), value.to(working))
 
     def score_count(self, height: int, width: int) -> int:

@@ -1,6 +1,5 @@
 """Trained super-resolution networks, loaded from files that ``psal train upscale`` wrote, and from published ones."""
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -13,9 +12,7 @@ from psal.models.csnln.attentions import check_cross_scale, check_in_scale
 from psal.models.csnln.cell import KERNELS
 from psal.models.csnln.network import CSNLN
 from psal.models.csnln.published import is_published, translate
-from psal.models.weights import read_weights
-
-MAX_LISTED = 3  # names in an error message
+from psal.models.weights import check_names, read_state_dict, read_weights
 
 
 class UpscalerFile(NamedTuple):
@@ -101,7 +98,7 @@ def architecture_of(tensors: Mapping[str, Tensor]) -> tuple[int, int, int]:
     """
     decisive = ("head.1.0.weight", "cell.reduce.0.weight", "tail.weight")
     if lacking := [name for name in decisive if name not in tensors]:
-        raise UsageError(f"it lacks {', '.join(lacking)}")
+        raise UsageError(f"missing: {', '.join(lacking)}")
     head, reduce, tail = (tensors[name] for name in decisive)
     scales = {size: scale for scale, (size, _) in KERNELS.items()}
     if not head.ndim == reduce.ndim == tail.ndim == 4 or reduce.shape[2] not in scales:
@@ -110,46 +107,6 @@ def architecture_of(tensors: Mapping[str, Tensor]) -> tuple[int, int, int]:
     return scales[reduce.shape[2]], head.shape[0], tail.shape[1] // max(head.shape[0], 1)
 
 
-def check_names(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    """Check that weights have the names and shapes that a network expects.
-
-    Raises:
-        UsageError: if not; the message says what is missing, left over and of another shape.
-    """
-    parts = []
-    if missing := [name for name in expected if name not in found]:
-        parts.append(f"it lacks {_listed(missing)}")
-    if extra := [name for name in found if name not in expected]:
-        parts.append(f"{_listed(extra)} left over")
-    differing = [name for name in expected if name in found and found[name].shape != expected[name].shape]
-    if differing:
-        shapes = (f"{name} {tuple(found[name].shape)}, not {tuple(expected[name].shape)}" for name in differing)
-        parts.append(f"of another shape: {_listed(list(shapes))}")
-    if parts:
-        raise UsageError("; ".join(parts))
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - MAX_LISTED
-    return ", ".join(names[:MAX_LISTED]) + (f" and {more} more" if more > 0 else "")
-
-
 def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Return the tensors of a file by name, and its metadata, which a file of ``torch.save`` does not have."""
-    if path.suffix == ".safetensors":
-        return read_weights(path)
-    try:
-        content = io.BytesIO(path.read_bytes())
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read as weights: {error}") from None
-    try:
-        state = torch.load(content, map_location="cpu", weights_only=True)
-    except MemoryError:
-        raise
-    except Exception:  # unpickling arbitrary bytes raises errors of any kind
-        raise UsageError(f"{path} cannot be read as weights: it is neither safetensors nor a state dict") from None
-    if not isinstance(state, Mapping) or not all(
-        isinstance(n, str) and isinstance(x, Tensor) for n, x in state.items()
-    ):
-        raise UsageError(f"{path} cannot be read as weights: it does not hold a state dict")
-    return dict(state), {}
+    return read_weights(path) if path.suffix == ".safetensors" else (read_state_dict(path), {})

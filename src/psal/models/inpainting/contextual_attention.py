@@ -7,6 +7,7 @@ from torch import Tensor
 from psal import checks
 from psal.baselines.patches import recomputed
 from psal.layers import AttentionLayer
+from psal.precision import working_type
 
 RATE = 2  # queries and keys are every second pixel along each axis
 PATCH_SIZE = 3  # of the patches that are compared
@@ -62,16 +63,9 @@ class ContextualAttention(AttentionLayer):
         Raises:
             ValueError, TypeError: if the maps do not fit together.
         """
-        for name, x in (("query", query), ("key", key), ("value", value)):
-            checks.check_map(name, x)
-            if x.ndim != 4:
-                raise ValueError(f"{name} must be (B, C, H, W), got shape {tuple(x.shape)}")
-        checks.check_same("key", key, "query", query, channels=True)
-        checks.check_value(value, key)
+        checks.check_images(query, key, value)
         checks.check_mask("key_mask", key_mask, key)
-        working = torch.promote_types(torch.promote_types(query.dtype, key.dtype), value.dtype)
-        if working.itemsize == 2:
-            working = torch.float32
+        working = working_type(query, key, value)
         with torch.autocast(query.device.type, enabled=False):
             out = self._attend(query.to(working), key.to(working), value.to(working), key_mask)
         return out.to(value.dtype)
@@ -109,8 +103,8 @@ class ContextualAttention(AttentionLayer):
 class _Pairs:
     """Patches of queries, keys and values, and the attention of chunks of queries.
 
-    Patches are numbered row by row. Scores are fused twice, once with the numbers of both maps running along rows and
-    once along columns; chunks are ranges of the numbers along columns.
+    Scores are fused twice: once with the patches of both maps in row-major order, once in column-major order. Chunks
+    are ranges in column-major order.
     """
 
     def __init__(self, query: Tensor, key: Tensor, value: Tensor, key_mask: Tensor | None, temperature: float) -> None:
@@ -120,7 +114,7 @@ class _Pairs:
         self._keys = F.normalize(patches, dim=-1, eps=MIN_NORM)
         self._height, self._width = queries.shape[2:]
         self._key_order = _column_order(keys)
-        self.to_rows = _column_order(queries.mT)  # the order of the transposed map's columns undoes that of the map's
+        self.to_rows = _column_order(queries.mT)  # from column-major to row-major order
         values = F.unfold(value, PASTED_SIZE, stride=RATE, padding=1).mT
         self._values = values[:, self._key_order]  # [B, M, Cv · 16]
         self._valid = None if key_mask is None else _valid_patches(key_mask, key.dtype)[..., self._key_order]
@@ -135,31 +129,31 @@ class _Pairs:
         return self._keys.shape[1]
 
     def attend(self, start: int, stop: int) -> Tensor:
-        """Return the patches ``(B, n, Cv · 16)`` to paste at a range of queries, numbered along columns."""
+        """Return the patches ``(B, n, Cv · 16)`` to paste at a range of queries, in column-major order."""
         scores = self._scores(start, min(stop, self.query_count)) / self._temperature
         if self._valid is None:
             return scores.softmax(-1) @ self._values
         return ((scores * self._valid).softmax(-1) * self._valid) @ self._values
 
     def _scores(self, start: int, stop: int) -> Tensor:
-        """Return the fused scores ``(B, n, M)``, all numbered along columns.
+        """Return the fused scores ``(B, n, M)``, queries and keys in column-major order.
 
-        The pairs one step further along columns are needed too, and of each of those the pairs one step further along
-        rows.
+        The queries before and after the range are needed too, and for each of those, the ones before and after it in
+        row-major order.
         """
         columns = range(start - 1, stop + 1)
         last = self.query_count - 1
-        once = self._fused_along_rows([self._row_number(min(max(number, 0), last)) for number in columns])
-        inside = [0 <= number <= last for number in columns]
+        once = self._fused_along_rows([self._row_index(min(max(index, 0), last)) for index in columns])
+        inside = [0 <= index <= last for index in columns]
         once = once[..., self._key_order] * self._tensor(inside)[:, None]  # [B, n + 2, M]
         count = stop - start
         return _sum_of_steps([once[:, step : step + count] for step in range(3)])
 
     def _fused_along_rows(self, rows: list[int]) -> Tensor:
-        """Return the scores ``(B, n, M)`` of queries, fused once; all numbered along rows."""
+        """Return the scores ``(B, n, M)`` of queries, fused once; queries and keys have row-major indices."""
         count = self.query_count
         needed = sorted({row + step for row in rows for step in (-1, 0, 1) if 0 <= row + step < count})
-        position = {number: at for at, number in enumerate(needed)}
+        position = {index: at for at, index in enumerate(needed)}
         scores = self._queries[:, self._tensor(needed)] @ self._keys.mT
         stepped = []
         for step in (-1, 0, 1):
@@ -168,9 +162,9 @@ class _Pairs:
             stepped.append(scores[:, at] * inside[:, None])
         return _sum_of_steps(stepped)
 
-    def _row_number(self, number: int) -> int:
-        """Return the number along rows of the query with a number along columns."""
-        return number % self._height * self._width + number // self._height
+    def _row_index(self, column_index: int) -> int:
+        """Convert a query's column-major index to its row-major one."""
+        return column_index % self._height * self._width + column_index // self._height
 
     def _tensor(self, values: list[int] | list[bool]) -> Tensor:
         return torch.tensor(values, device=self._queries.device)
@@ -189,7 +183,7 @@ def _sum_of_steps(scores: list[Tensor]) -> Tensor:
 
 
 def _column_order(x: Tensor) -> Tensor:
-    """Return the row-wise numbers of a map's pixels in the order of its columns."""
+    """Return the row-major indices of a map's pixels in column-major order."""
     height, width = x.shape[2:]
     return torch.arange(height * width, device=x.device).view(height, width).T.flatten()
 

@@ -1,18 +1,13 @@
 """Trained inpainting networks: from this project's files, and from those of generative-inpainting-pytorch."""
 
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
-import torch
 from torch import Tensor
 
 from psal.errors import UsageError
 from psal.models.inpainting.attentions import build_inpainting_attention
-from psal.models.inpainting.generator import Generator
-from psal.models.weights import read_weights
-
-MAX_LISTED = 4  # names in an error message
+from psal.models.inpainting.generator import WIDTH, Generator
+from psal.models.weights import check_names, read_state_dict, read_weights
 
 _PLAIN = ("conv1", "conv2_downsample", "conv3", "conv4_downsample", "conv5", "conv6")
 _ATROUS = ("conv7_atrous", "conv8_atrous", "conv9_atrous", "conv10_atrous")
@@ -79,27 +74,18 @@ def load_generator(weights: str | Path, *, seed: int | None = None) -> tuple[Gen
         if settings.get("task") != "inpaint":
             raise UsageError(f"{weights} was not written by psal train inpaint")
     else:
-        tensors = _renamed(_read_state_dict(weights))
+        tensors = _renamed(read_state_dict(weights))
         settings = {"attention": "contextual", "width": str(_width_of(tensors))}
     try:
         network = build_generator(settings["attention"], int(settings["width"]), seed)
     except (KeyError, ValueError) as error:
         raise UsageError(f"{weights} does not say which network it is of: {error}") from None
-    _check_fits(weights, tensors, network.state_dict())
+    try:
+        check_names(tensors, network.state_dict(), None if weights.suffix == ".safetensors" else PUBLISHED_NAMES)
+    except UsageError as error:
+        raise UsageError(f"{weights} does not hold the weights of the inpainting network: {error}") from None
     network.load_state_dict(tensors)
     return network.eval(), settings
-
-
-def _read_state_dict(path: Path) -> dict[str, Tensor]:
-    try:
-        content: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except MemoryError:
-        raise
-    except Exception as error:  # unpickling arbitrary bytes raises errors of any kind
-        raise UsageError(f"{path} cannot be read as weights: {' '.join(str(error).split())[:200]}") from None
-    if not isinstance(content, Mapping) or not all(isinstance(x, Tensor) for x in content.values()):
-        raise UsageError(f"{path} is not a state dict: it must map names to tensors")
-    return {str(name): x for name, x in content.items()}
 
 
 def _renamed(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -110,31 +96,4 @@ def _renamed(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
 
 def _width_of(tensors: dict[str, Tensor]) -> int:
     first = tensors.get("coarse.encoder.0.0.bias")
-    return 32 if first is None else first.numel()
-
-
-def _check_fits(path: Path, found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
-    published = {name: PUBLISHED_NAMES[name] if path.suffix != ".safetensors" else name for name in expected}
-    problems = [
-        _listed("missing", (published[name] for name in expected if name not in found)),
-        _listed("left over", (name for name in found if name not in expected)),
-        _listed(
-            "of another shape",
-            (
-                f"{published[name]} {tuple(found[name].shape)}, not {tuple(x.shape)}"
-                for name, x in expected.items()
-                if name in found and found[name].shape != x.shape
-            ),
-        ),
-    ]
-    if any(problems):
-        listed = "; ".join(filter(None, problems))
-        raise UsageError(f"{path} does not hold the weights of the inpainting network: {listed}")
-
-
-def _listed(what: str, names: Iterable[str]) -> str:
-    listed = list(names)
-    if not listed:
-        return ""
-    more = f" and {len(listed) - MAX_LISTED} more" if len(listed) > MAX_LISTED else ""
-    return f"{what}: {', '.join(listed[:MAX_LISTED])}{more}"
+    return WIDTH if first is None else first.numel()

@@ -7,11 +7,11 @@ from PIL import Image
 from torch import Tensor
 
 from psal.data.degradation import KERNEL_WIDTH, downscale
-from psal.data.image_folder import MAX_DRAWS, MissingDataError, fingerprint, list_pictures, open_rgb, to_pixels
-from psal.seeds import seed_of_example
+from psal.data.draws import draw_below, example_generator
+from psal.data.image_folder import RandomPictures, to_pixels
 
 
-class DownscaledCrops:
+class DownscaledCrops(RandomPictures):
     """An endless sequence of random crops, mirrored and turned, each with the same crop downscaled.
 
     A crop is cut out of the downscaled photograph, as if the whole had been downscaled.
@@ -22,22 +22,15 @@ class DownscaledCrops:
         size: side of the small crops, in pixels.
         seed: of the draws; example i depends on it and i alone.
 
-    Attributes:
-        fingerprint: hash of the names of all files.
-        broken: a line for each file that could not be used, because it cannot be read or is smaller than a crop;
-            another one is drawn in its place.
-
     Raises:
         MissingDataError: if the folder has no pictures.
     """
 
     def __init__(self, root: Path, scale: int, size: int, seed: int) -> None:
-        self._files = list_pictures(root)
+        super().__init__(root, min_side=scale * size)
         self._scale = scale
         self._size = size
         self._seed = seed
-        self.fingerprint = fingerprint(root, self._files)
-        self.broken: dict[Path, str] = {}
 
     def __getitem__(self, number: int) -> tuple[Tensor, Tensor]:
         """Load example ``number``: ``(3, size, size)`` and ``(3, scale · size, scale · size)``, in 0..1.
@@ -45,37 +38,14 @@ class DownscaledCrops:
         Raises:
             MissingDataError: if no photograph could be used.
         """
-        generator = torch.Generator().manual_seed(seed_of_example(self._seed, number))
-
-        def below(count: int) -> int:
-            return int(torch.randint(count, (), generator=generator))
-
-        for _ in range(MAX_DRAWS):
-            picture = self._open(self._files[below(len(self._files))])
-            if picture is None:
-                continue
-            columns, rows = (side // self._scale for side in picture.size)
-            pair = self._crop(picture, below(rows - self._size + 1), below(columns - self._size + 1))
-            mirrored, turns = below(2), below(4)
-            small, large = (_moved(x, bool(mirrored), turns).float().div(255) for x in pair)
-            return small, large
-        broken = next(iter(self.broken.values()))
-        raise MissingDataError(f"none of {MAX_DRAWS} random pictures could be used; one reason is: {broken}")
-
-    def _open(self, path: Path) -> Image.Image | None:
-        """Open a picture that has room for a crop, or return None."""
-        if path in self.broken:
-            return None
-        try:
-            picture = open_rgb(path)
-        except MissingDataError as error:
-            self.broken[path] = str(error)
-            return None
-        needed = self._scale * self._size
-        if min(picture.size) < needed:
-            self.broken[path] = f"{path} is smaller than a crop of {needed} × {needed} pixels"
-            return None
-        return picture
+        generator = example_generator(self._seed, number)
+        picture = self.draw_picture(generator)
+        columns, rows = (side // self._scale for side in picture.size)
+        top = draw_below(rows - self._size + 1, generator)
+        left = draw_below(columns - self._size + 1, generator)
+        mirrored, turns = draw_below(2, generator), draw_below(4, generator)
+        small, large = (_moved(x, bool(mirrored), turns).float().div(255) for x in self._crop(picture, top, left))
+        return small, large
 
     def _crop(self, picture: Image.Image, top: int, left: int) -> tuple[Tensor, Tensor]:
         """Cut out small pixels from (top, left) on, and the large pixels that they stand for: uint8."""

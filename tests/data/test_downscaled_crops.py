@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from support.commands import save
 
 from psal.data.degradation import downscale
+from psal.data.downscaled_crops import DownscaledCrops
 from psal.data.image_folder import MissingDataError, load_pixels
-from psal.data.photo_crops import DownscaledCrops
 
 
 def noise(height: int, width: int, seed: int = 0) -> NDArray[np.uint8]:
