@@ -11,7 +11,7 @@ from app.conftest import COMMAND, Server, running
 
 
 def status(server: Server, *headers: tuple[str, str], path: str = "/", method: str = "GET") -> int:
-    """Of a request with exactly these headers."""
+    """Status of a request with exactly these headers."""
     connection = http.client.HTTPConnection(server.address.removeprefix("http://").strip("/"), timeout=30)
     connection.putrequest(method, path, skip_host=True)
     for name, value in headers:

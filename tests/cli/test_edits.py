@@ -124,7 +124,7 @@ def test_a_picture_without_a_hole_is_copied_or_said_to_be_of_a_new_format(tmp_pa
 
 @pytest.mark.parametrize("name", ["photo.png", "", None])
 def test_nobody_needs_to_listen(name: str | None, pair: tuple[Path, Path], tmp_path: Path) -> None:
-    """Of a picture, a folder and the version."""
+    """It edits a picture and a folder, and tells its version, when nothing reads its output."""
     out = tmp_path / f"out{Path(name or '').suffix}"
     arguments = ["--version"] if name is None else ["upscale", str(pair[0].parent / name), "-o", str(out)]
     reading, writing = os.pipe()

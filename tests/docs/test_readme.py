@@ -53,7 +53,11 @@ def trained_network() -> list[str]:
     def change(row: str) -> float:
         return statistics.fmean(cell["rows"][row]["change"] for cell in cells)
 
-    return [f"{len(cells)} pairs", f"{change('psal4 both'):.3f} pixels with PSAL 4", f"{change('exact4 both'):.3f} with"]
+    return [
+        f"{len(cells)} pairs",
+        f"{change('psal4 both'):.3f} pixels with PSAL 4",
+        f"{change('exact4 both'):.3f} with",
+    ]
 
 
 def large(cell: str) -> list[str]:

@@ -105,7 +105,7 @@ class ApiRoutes:
         return folder
 
     def _visitor(self, request: Request) -> str:
-        """Whose turn it is in the queue: programs are told apart by their address."""
+        """Name under which a program waits in the queue: its address."""
         return f"api {request.client.host if request.client else ''}"
 
 

@@ -39,7 +39,7 @@ class Canvas:
 
     @property
     def bytes(self) -> int:
-        """Of all its files."""
+        """Size of all its files."""
         return self.pixels.nbytes + sum(mask.nbytes for mask in self._masks.values())
 
     def mask(self, layer: Layer) -> Mask:

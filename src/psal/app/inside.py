@@ -20,7 +20,7 @@ SHOWN = 200  # places at most in the table and the picture: with aggregation the
 
 @dataclass(frozen=True)
 class Settings:
-    """Of the attention; see :func:`psal.patch_attention`. ``iterations`` below 0 stands for the default."""
+    """Settings of the attention; see :func:`psal.patch_attention`. ``iterations`` below 0 stands for the default."""
 
     neighbors: int
     patch_size: int

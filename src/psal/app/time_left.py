@@ -17,7 +17,7 @@ class TimeLeft:
 
     @property
     def share(self) -> float:
-        """Of the work that is done."""
+        """Share of the work that is done, 0..1."""
         return self._reports[-1][1] if self._reports else 0.0
 
     def report(self, share: float, seconds: float) -> None:

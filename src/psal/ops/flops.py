@@ -39,7 +39,7 @@ def _search_flops(
     *_: Any,
     **__: Any,
 ) -> int:
-    """Upper bound: early exits, repeated candidates and incremental costs make the actual number smaller."""
+    """Estimate: early exits and incremental costs save work that is counted; the leaves that are searched vary."""
     batch, channels, *sq = query
     sk = key[2:]
     dims, cost = len(sq), _patch_cost(channels, patch_size, similarity)

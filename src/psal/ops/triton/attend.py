@@ -215,7 +215,7 @@ class Attention:
 
     @property
     def type(self) -> torch.dtype:
-        """Of sums and weights."""
+        """Type of sums and weights."""
         return accumulator(self.score.dtype, self.value.dtype)
 
     @property

@@ -117,7 +117,7 @@ class PatchMaps:
 
     @property
     def type(self) -> torch.dtype:
-        """Of scores and sums."""
+        """Type of scores and sums."""
         return accumulator(self.query.dtype)
 
     def pad(self, x: Tensor) -> Tensor:
