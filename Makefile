@@ -48,7 +48,8 @@ endif
 
 test-app: $(KERNEL) $(CHROMIUM)  ## the tests of the page alone, in a browser
 	$(SAY) "tests of the page"
-	$(PYTEST) -m "not slow" tests/app $(PYTEST_ARGS)
+	$(PYTEST) $(PARALLEL) -m "not slow and not page" tests/app $(PYTEST_ARGS)
+	$(PYTEST) -m "not slow and page" tests/app $(PYTEST_ARGS)
 
 test-all: lint sanitize $(CHROMIUM)  ## lint, all tests, and the kernel's tests under the sanitizers
 	$(SAY) "all tests"
