@@ -73,7 +73,19 @@ def test_editing_functions_are_listed_before_they_are_loaded() -> None:
 
 # From the bottom up: a module imports from its own room, from its own level and from the levels below.
 LEVELS = (
-    {"version", "errors", "messages", "progress", "precision", "seeds", "matches", "checks", "options", "luminance"},
+    {
+        "version",
+        "errors",
+        "messages",
+        "progress",
+        "precision",
+        "devices",
+        "seeds",
+        "matches",
+        "checks",
+        "options",
+        "luminance",
+    },
     {"io", "data", "measure"},
     {"ops"},
     {"functional"},
