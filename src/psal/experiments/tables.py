@@ -11,6 +11,7 @@ from psal.experiments import (
     super_resolution_tables,
 )
 from psal.experiments.gmflow import tables as gmflow_tables
+from psal.experiments.inpainting import guide as inpainting_guide
 from psal.experiments.inpainting import large as inpainting_large
 from psal.experiments.inpainting import layers as inpainting_layers
 from psal.experiments.inpainting import tables as inpainting_tables
@@ -19,6 +20,7 @@ from psal.measure.table import Table, quantity_tables
 
 EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
     "gmflow": gmflow_tables.tables,
+    "inpainting_guide": inpainting_guide.tables,
     "inpainting_large": inpainting_large.tables,
     "inpainting_layers": inpainting_layers.tables,
     **{f"inpainting_{name}": inpainting_tables.tables for name in inpainting_tables.TITLES},
