@@ -74,7 +74,7 @@ def test_fills_with_and_without_a_guide_are_compared(
     cells = record(tmp_path, "inpainting_guide")["cells"]
     assert set(cells) == {"patches", "network", "guided by network", "guided by truth"}
     assert len({cell["scores"]["l1"][0] for cell in cells.values()}) == 4
-    for title in ("psal.inpaint, guided by the network", "Difference to psal.inpaint"):
+    for title in ("guided by the truth at 1/8", "Difference to psal.inpaint"):
         assert title in " ".join(done.stdout.replace("│", " ").split())
     with Image.open(tmp_path / "results" / "inpainting_guide_strip.png") as strip:
         assert strip.size > (300, 300)

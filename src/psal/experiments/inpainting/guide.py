@@ -25,9 +25,9 @@ from psal.training.loop import weights_of
 BLUR = 8  # factor per side by which the truth is downscaled, and enlarged again
 ROWS = {
     "patches": "psal.inpaint",
-    "network": "the network alone",
-    "guided by network": "psal.inpaint, guided by the network",
-    "guided by truth": f"psal.inpaint, guided by the truth at 1/{BLUR} of the size (an upper bound)",
+    "network": "the network",
+    "guided by network": "guided by the network",
+    "guided by truth": f"guided by the truth at 1/{BLUR}",
 }
 BASELINE = "patches"
 NEEDS_NETWORK = ("network", "guided by network")
