@@ -6,7 +6,7 @@ import { Gestures } from "./gestures.js";
 import { setUpKeys } from "./keys.js";
 import { Panel, say } from "./panel.js";
 import { Screen } from "./screen.js";
-import { ask, askJson, follow, save } from "./server.js";
+import { askJson, follow, save } from "./server.js";
 import { View } from "./view.js";
 
 const MIN_STEP = 0.6; // pixels of the screen between two points of a stroke
@@ -186,6 +186,7 @@ class Editor {
 
   undo() {
     this.collected = 0;
+    if (this.state?.job) return this.act("/stop"); // what runs is the last thing that was done
     return this.goTo(this.state?.position - 1);
   }
 
@@ -257,8 +258,7 @@ class Editor {
 
 export const editor = new Editor();
 const openFile = () => choose("file", ([file]) => editor.open(file));
-setUpControls(editor, openFile);
+setUpControls(editor, openFile, setUpFolder(editor, choose));
 setUpKeys(editor, openFile);
-setUpFolder({ ask, askJson, choose });
 editor.panel.setUp(choose);
 editor.resume();
