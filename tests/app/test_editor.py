@@ -263,17 +263,17 @@ def test_the_original_shows_while_the_button_is_held(page: AppPage, photo_file: 
     page.set_size(30)
     page.stroke((70, 62))
     page.wait_for_steps("Remove")
-    box = page("#original").bounding_box()
-    assert box
-    page.page.mouse.move(box["x"] + 9, box["y"] + 9)
-    for press, release in (
-        (page.page.mouse.down, page.page.mouse.up),
-        (lambda: page("#original").focus() or page.page.keyboard.down(" "), lambda: page.page.keyboard.up(" ")),
-    ):
-        press()
-        expect(page("#original")).to_have_attribute("aria-pressed", "true")
-        release()
-        expect(page("#original")).to_have_attribute("aria-pressed", "false")
+    button, keyboard, mouse = page("#original"), page.page.keyboard, page.page.mouse
+    button.hover()
+    mouse.down()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    mouse.up()
+    expect(button).to_have_attribute("aria-pressed", "false")
+    button.focus()
+    keyboard.down(" ")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    keyboard.up(" ")
+    expect(button).to_have_attribute("aria-pressed", "false")
     expect(page("#steps [aria-current=step]")).to_have_text("Remove")
 
 
