@@ -81,6 +81,13 @@ def test_a_phone_paints_with_one_finger_and_zooms_with_two(open_page: OpenPage, 
     send("touchEnd")
     page.wait_for_steps("Remove")
     page.screenshot("phone-removed")
+    set_slider = "(slider) => { slider.value = 60; slider.dispatchEvent(new Event('input')); }"
+    page("#size-slider").evaluate(set_slider)  # as long as it moves, the brush shows: a finger has no cursor
+    width = page.page.evaluate("import('/assets/editor.js').then(({ editor }) => editor.screen.cursor.size)")
+    assert width == pytest.approx(int(page("#size").input_value()) * page.scale())
+    page.screenshot("phone-brush")
+    page("#size-slider").dispatch_event("change")
+    assert page.page.evaluate("import('/assets/editor.js').then(({ editor }) => editor.screen.cursor)") is None
     page.show_tools()
     page("input[value=upscale]").check(force=True)
     page("#scale").fill("9")

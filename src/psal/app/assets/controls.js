@@ -36,7 +36,11 @@ export function setUpControls(editor, openFile, folder) {
   find("zoom-full").onclick = () => editor.zoom((view) => view.zoomBy(1 / (view.scale * editor.screen.ratio)));
   for (const button of document.querySelectorAll("[data-tool]")) button.onclick = () => editor.setTool(button.dataset.tool);
   find("size").onchange = (event) => editor.setSize(Number(event.target.value));
-  find("size-slider").oninput = (event) => editor.setSize(Math.exp((Number(event.target.value) / 100) * Math.log(1000)));
+  find("size-slider").oninput = (event) => {
+    editor.setSize(Math.exp((Number(event.target.value) / 100) * Math.log(1000)));
+    editor.previewSize(true);
+  };
+  find("size-slider").onchange = () => editor.previewSize(false);
   for (const [event, shows] of Object.entries({ pointerdown: true, pointerup: false, pointerleave: false, blur: false }))
     find("original").addEventListener(event, () => editor.showOriginal(shows));
   find("original").addEventListener("keydown", ({ key }) => [" ", "Enter"].includes(key) && editor.showOriginal(true));

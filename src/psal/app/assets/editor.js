@@ -233,6 +233,13 @@ class Editor {
     this.screen.redraw();
   }
 
+  // In the middle of the photograph, while the slider moves: a finger has no cursor to see it by.
+  previewSize(shows) {
+    const { screenWidth, screenHeight, scale } = this.view, size = this.size * scale;
+    this.screen.cursor = shows && this.state ? { x: screenWidth / 2, y: screenHeight / 2, size, label: `${this.size} px` } : null;
+    this.screen.redraw();
+  }
+
   showOriginal(shows) {
     this.screen.showsOriginal = shows;
     find("original").setAttribute("aria-pressed", String(shows));
