@@ -245,3 +245,16 @@ def test_the_page_is_small(open_page: OpenPage, server: Server) -> None:
     page.page.wait_for_load_state("networkidle")
     assert len(answers) <= 15
     assert sum(len(answer.body()) for answer in answers) <= 300_000
+
+
+@pytest.mark.parametrize("width", [1000, 1180, 1400])
+def test_zoom_and_tools_leave_the_photograph_and_each_other_free(
+    width: int, open_page: OpenPage, photo_file: Path
+) -> None:
+    page = open_page(viewport={"width": width, "height": 760})
+    page.drop(photo_file)
+    tools, zoom = page("#tools").bounding_box(), page("#zoom").bounding_box()
+    assert tools
+    assert zoom
+    assert tools["x"] + tools["width"] < zoom["x"]
+    assert min(tools["y"], zoom["y"]) >= page.place(0, 128)[1]
