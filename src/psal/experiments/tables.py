@@ -15,8 +15,9 @@ from psal.experiments.inpainting import guide as inpainting_guide
 from psal.experiments.inpainting import large as inpainting_large
 from psal.experiments.inpainting import layers as inpainting_layers
 from psal.experiments.inpainting import tables as inpainting_tables
+from psal.measure.comparison import benchmark_tables
 from psal.measure.record import Record
-from psal.measure.table import Table, quantity_tables
+from psal.measure.table import Table
 
 EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
     "gmflow": gmflow_tables.tables,
@@ -34,5 +35,5 @@ EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
 
 
 def tables_of(record: Record) -> list[Table]:
-    """Tables of a results file: those of its experiment, or the quantities of a benchmark."""
-    return EXPERIMENTS.get(record.path.stem, quantity_tables)(record)
+    """Tables of a results file: those of its experiment, or of a benchmark."""
+    return EXPERIMENTS.get(record.path.stem, benchmark_tables)(record)
