@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from benchmarks.forked_tests import HANGS, ForkedTests, Run
@@ -79,11 +80,11 @@ class Workspace:
     Args:
         folder: where the copy is made.
         tests: runs them there.
-        target: what is changed.
+        part: name of what is changed.
     """
 
-    def __init__(self, folder: Path, tests: ForkedTests, target: Target) -> None:
-        self._folder, self._tests, self._target = folder, tests, target
+    def __init__(self, folder: Path, tests: ForkedTests, part: str) -> None:
+        self._folder, self._tests, self._part, self._target = folder, tests, part, TARGETS[part]
         ignored = shutil.ignore_patterns("__pycache__")
         for name in ("src", "tests", "docs", "benchmarks", "results"):
             shutil.copytree(ROOT / name, folder / name, ignore=ignored)
@@ -98,7 +99,7 @@ class Workspace:
         Raises:
             SystemExit: if a test fails.
         """
-        if self._target is TARGETS["kernels"]:
+        if self._part == "kernels":
             self._build_kernels()
         run = self._run(self._target.test_files())
         if run.exit_code:
@@ -118,7 +119,7 @@ class Workspace:
             noticed_by = COMPILER
         finally:
             path.write_text(original)
-        return {"before": mutation.before, "after": mutation.after, "noticed_by": noticed_by}
+        return {"part": self._part, "before": mutation.before, "after": mutation.after, "noticed_by": noticed_by}
 
     def _likely_first(self, changed: Path) -> list[str]:
         """Files of tests: the examples in the changed file, the tests that are called like it, then fast ones first."""
@@ -146,8 +147,7 @@ def _noticed_by(run: Run) -> str | None:
 
 def _measure(record: Record, part: str, count: int, again: bool) -> None:
     """Test the mutants of a part that the record lacks, and with ``again`` those that no test noticed."""
-    target = TARGETS[part]
-    sample = target.draw(count)
+    sample = TARGETS[part].draw(count)
     if again:
         for mutation in sample:
             if record.cells.get(mutation.name, {"noticed_by": ""})["noticed_by"] is None:
@@ -157,9 +157,9 @@ def _measure(record: Record, part: str, count: int, again: bool) -> None:
         return
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        workspace = Workspace(folder, stack.enter_context(ForkedTests(folder)), target)
+        workspace = Workspace(folder, stack.enter_context(ForkedTests(folder)), part)
         for mutation in track(missing, f"testing mutants of {part}"):
-            record.measure_once(mutation.name, lambda mutation=mutation: {"part": part} | workspace.test(mutation))
+            record.measure_once(mutation.name, partial(workspace.test, mutation))
 
 
 def _summary(record: Record) -> Iterator[str]:
