@@ -31,6 +31,7 @@ LAYER_TESTS = ("ops", "functional", *(f"test_{name}.py" for name in (
     "checks", "options", "matches", "layers", "seeds", "swap", "tokens", "compile")))  # fmt: skip
 # Of the kernels, one instruction set alone is built: these tests would call the others. Triton's kernels are no target.
 LEFT_OUT = ("ops/test_simd.py", "ops/triton")
+OWN_ONLY = "test_processes.py"  # takes as long as all other tests of training: only for faults in processes.py
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,9 @@ class Workspace:
         """
         if self._part == "kernels":
             self._build_kernels()
-        run = self._run(self._target.test_files())
+        files = self._target.test_files()
+        sources = [path for pattern in self._target.sources for path in ROOT.glob(pattern) if path.suffix == ".py"]
+        run = self._run([files[0], *(str(path.relative_to(ROOT)) for path in sources), *files[1:]])
         if run.exit_code:
             raise SystemExit(f"error: without any change, the tests already fail: {_noticed_by(run)}")
         return run.seconds
@@ -122,11 +125,13 @@ class Workspace:
         return {"part": self._part, "before": mutation.before, "after": mutation.after, "noticed_by": noticed_by}
 
     def _likely_first(self, changed: Path) -> list[str]:
-        """Files of tests: the examples in the changed file, the tests that are called like it, then fast ones first."""
+        """Files of tests: the one that is called like the changed file, that file's examples, then fast ones first."""
         own = f"test_{changed.stem.removesuffix('-inl')}.py"
-        seconds = self._seconds
-        files = sorted(self._target.test_files(), key=lambda file: (Path(file).name != own, seconds.get(file, 0)))
-        return [str(changed), *files] if changed.suffix == ".py" else files
+        names = {file: Path(file).name for file in self._target.test_files()}
+        files = [file for file, name in names.items() if name == own or name != OWN_ONLY]
+        files.sort(key=lambda file: (names[file] != own, self._seconds.get(file, 0)))
+        examples = [str(changed)] if changed.suffix == ".py" else []
+        return [files[0], *examples, *files[1:]]  # not before the first: an import by pytest alone may run twice
 
     def _build_kernels(self) -> None:
         """Build the kernels of this copy, and let its package use them."""
