@@ -109,8 +109,8 @@ class Workspace:
             raise SystemExit(f"error: without any change, the tests already fail: {_noticed_by(run)}")
         return run.seconds
 
-    def test(self, mutation: Mutation) -> Cell:
-        """Run the tests of a mutant until one fails."""
+    def test(self, mutation: Mutation, more: Cell) -> Cell:
+        """Run the tests of a mutant until one fails; return a cell with ``more`` in it."""
         path = self._folder / mutation.path
         original = path.read_text()
         path.write_text(mutation.source)
@@ -122,7 +122,7 @@ class Workspace:
             noticed_by = COMPILER
         finally:
             path.write_text(original)
-        return {"part": self._part, "before": mutation.before, "after": mutation.after, "noticed_by": noticed_by}
+        return {"part": self._part, "before": mutation.before, "after": mutation.after, "noticed_by": noticed_by} | more
 
     def _likely_first(self, changed: Path) -> list[str]:
         """Files of tests: the one that is called like the changed file, that file's examples, then fast ones first."""
@@ -153,18 +153,17 @@ def _noticed_by(run: Run) -> str | None:
 def _measure(record: Record, part: str, count: int, again: bool) -> None:
     """Test the mutants of a part that the record lacks, and with ``again`` those that no test noticed."""
     sample = TARGETS[part].draw(count)
-    if again:
-        for mutation in sample:
-            if record.cells.get(mutation.name, {"noticed_by": ""})["noticed_by"] is None:
-                del record.cells[mutation.name]
-    missing = [mutation for mutation in sample if mutation.name not in record.cells]
+    repeated = [name for name, cell in record.cells.items() if again and cell["noticed_by"] is None]
+    missing = [mutation for mutation in sample if mutation.name not in record.cells or mutation.name in repeated]
     if not missing:
         return
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         workspace = Workspace(folder, stack.enter_context(ForkedTests(folder)), part)
         for mutation in track(missing, f"testing mutants of {part}"):
-            record.measure_once(mutation.name, partial(workspace.test, mutation))
+            record.cells.pop(mutation.name, None)
+            repetition = {"again": True} if mutation.name in repeated else {}
+            record.measure_once(mutation.name, partial(workspace.test, mutation, repetition))
 
 
 def _summary(record: Record) -> Iterator[str]:

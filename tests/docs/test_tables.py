@@ -15,7 +15,18 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 COLORIZATION = [f"colorization_{name}" for name in ("neighbors", "similarity", "cost", "swap")]
 TABLES = [
-    *("layer", "layer_times", "editing", "app", "memory", "reconstruction", "gmflow", "gpu_offline", "seeding"),
+    *(
+        "layer",
+        "layer_times",
+        "editing",
+        "app",
+        "memory",
+        "reconstruction",
+        "gmflow",
+        "gpu_offline",
+        "seeding",
+        "mutants",
+    ),
     *COLORIZATION,
 ]
 
