@@ -58,7 +58,13 @@ def test_all_attentions_and_controls_are_compared_on_crops_and_whole_pictures(
     done = bench(*options)
     assert (done.returncode, done.stderr) == (0, "")
     found = cells(tmp_path)
-    tested = [(" bicubic", 2), ("exact exact", 1), *((f"exact {name}", 2) for name in ATTENTIONS[1:]), ("none none", 2)]
+    tested = [
+        (" bicubic", 2),
+        (" patches", 2),
+        ("exact exact", 1),
+        *((f"exact {name}", 2) for name in ATTENTIONS[1:]),
+        ("none none", 2),
+    ]
     assert len(found) == 2 * sum(regions for _, regions in tested)
     for row, regions in tested:
         for region in ("crop", "whole")[:regions]:

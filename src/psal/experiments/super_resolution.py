@@ -1,7 +1,7 @@
 """Table 7 of the paper: one super-resolution network with several cross-scale attentions, and controls."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
@@ -10,11 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from psal import upscale
 from psal.data.image_folder import list_pictures, names_of
 from psal.errors import UsageError
 from psal.experiments.experiment import Progress
 from psal.experiments.super_resolution_cost import CostSetting, measure
-from psal.experiments.super_resolution_tables import BICUBIC, Row, cost_name, quality_name, rows_of, title
+from psal.experiments.super_resolution_tables import WITHOUT_NETWORK, Row, cost_name, quality_name, rows_of, title
 from psal.measure.record import Cell, Record
 from psal.models.csnln.attentions import check_cross_scale, check_in_scale
 from psal.models.csnln.weights import UpscalerFile, read_upscaler
@@ -102,7 +103,7 @@ class SuperResolutionExperiment:
                     done += 1
             if "cost" in self.parts:
                 progress(done, f"{title(row)}, {region}, time and memory")
-                if row.tested != BICUBIC:
+                if row.tested not in WITHOUT_NETWORK:
                     record.measure_once(cost_name(row, region), partial(self._cost, row, region))
                 done += 1
         progress(done, "")
@@ -136,14 +137,9 @@ class SuperResolutionExperiment:
     def _network(self, row: Row) -> torch.nn.Module:
         return read_upscaler(self._path(row)).build(row.tested, self.in_scale, SEED)
 
-    def _quality(self, load: Any, row: Row, path: Path, region: str) -> Cell:
+    def _quality(self, load: Callable[[], torch.nn.Module], row: Row, path: Path, region: str) -> Cell:
         small, original = load_pair(path, row.scale, self.crop if region == "crop" else None)
-        if row.tested == BICUBIC:
-            enlarged = bicubic(small, row.scale)
-        else:
-            with torch.no_grad():
-                enlarged = load()(small[None])[0]
-        return quality(enlarged, original, row.scale)._asdict()
+        return quality(_enlarge(small, row, load), original, row.scale)._asdict()
 
     def _cost(self, row: Row, region: str) -> Cell:
         setting = CostSetting(
@@ -161,8 +157,19 @@ class SuperResolutionExperiment:
             small, original = load_pair(path, scale, self.crop)
             images: dict[str, Tensor] = {"original": original[None].float() / 255}
             for row in (row for row in self._all_rows() if row.scale == scale):
-                with torch.no_grad():
-                    enlarged = bicubic(small, scale) if row.tested == BICUBIC else self._network(row)(small[None])[0]
+                enlarged = _enlarge(small, row, partial(self._network, row))
                 images[title(row)] = enlarged[None].clamp(0, 1)
             save_strip(images, folder / f"{self.name}_x{scale}_strip.png")
         return []
+
+
+def _enlarge(small: Tensor, row: Row, load: Callable[[], torch.nn.Module]) -> Tensor:
+    """Enlarge ``(3, h, w)`` in 0..1 in the way of a row."""
+    if row.tested == "bicubic":
+        return bicubic(small, row.scale)
+    if row.tested == "patches":
+        large: Tensor = upscale(small, row.scale, seed=SEED)
+        return large
+    with torch.no_grad():
+        enlarged: Tensor = load()(small[None])[0]
+    return enlarged

@@ -9,7 +9,7 @@ from psal.measure.record import Cell, Record
 from psal.measure.table import Table, number
 from psal.models.csnln.attentions import label
 
-BICUBIC = "bicubic"  # no network
+WITHOUT_NETWORK = {"bicubic": "bicubic", "patches": "psal.upscale"}  # title by name
 
 
 class Row(NamedTuple):
@@ -21,14 +21,14 @@ class Row(NamedTuple):
 
 
 def rows_of(networks: Sequence[tuple[int, str]], attentions: Sequence[str]) -> list[Row]:
-    """Rows of all networks, given as scale and attention in training, and of bicubic interpolation.
+    """Rows of all networks, given as scale and attention in training, and of what needs no network.
 
     >>> [tuple(row) for row in rows_of([(2, "exact"), (2, "none")], ["exact", "psal3"])]
-    [(2, '', 'bicubic'), (2, 'exact', 'exact'), (2, 'exact', 'psal3'), (2, 'none', 'none')]
+    [(2, '', 'bicubic'), (2, '', 'patches'), (2, 'exact', 'exact'), (2, 'exact', 'psal3'), (2, 'none', 'none')]
     """
     rows = []
     for scale in sorted({scale for scale, _ in networks}):
-        rows.append(Row(scale, "", BICUBIC))
+        rows += [Row(scale, "", name) for name in WITHOUT_NETWORK]
         for trained in (trained for each, trained in networks if each == scale):
             rows += [Row(scale, trained, tested) for tested in (attentions if trained == "exact" else [trained])]
     return rows
@@ -40,8 +40,8 @@ def title(row: Row) -> str:
     >>> title(Row(2, "exact", "psal3")), title(Row(2, "none", "none"))
     ('PSAL 3', 'branch left out, trained so')
     """
-    if row.tested == BICUBIC:
-        return BICUBIC
+    if row.tested in WITHOUT_NETWORK:
+        return WITHOUT_NETWORK[row.tested]
     return label(row.tested) + (", trained so" if row.trained != "exact" else "")
 
 
