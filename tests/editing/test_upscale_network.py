@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
+from skimage import data
 from support.commands import Run, load, photo, save
 from support.tolerances import assert_close
 from torch import Tensor
 
 import psal
+from psal.data.degradation import downscale
 from psal.models import CSNLN
+from psal.training.upscale import bicubic
 
 
 def weights_file(folder: Path, scale: int, in_scale: str = "local15") -> Path:
@@ -109,7 +112,6 @@ def test_exact_attention_on_a_large_picture_is_refused_with_what_it_needs(tmp_pa
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"model": "network"}, "model 'network' needs weights: a file that psal train upscale wrote"),
         ({"weights": "x.pt"}, "weights are those of a network, but model is 'patches'"),
         ({"model": "magic"}, "model must be one of 'patches', 'network', got 'magic'"),
         ({"model": "network", "weights": "x.pt", "attention": "full"}, "attention must be one of 'psal1'"),
@@ -131,6 +133,15 @@ def test_the_command_enlarges_and_refuses(tmp_path: Path, run_here: Run) -> None
     assert again.returncode != 0
     assert "x2.safetensors enlarges by 2, or a power of it, but the scale is 3" in again.stderr
     assert again.stderr.count("\n") == 1
-    without = run_here("upscale", small, "-o", tmp_path / "larger.png", "--model", "network")
-    assert "model 'network' needs weights" in without.stderr
     assert not (tmp_path / "larger.png").exists()
+    packaged = run_here("upscale", small, "-o", tmp_path / "packaged.png", "--model", "network")
+    assert (packaged.returncode, packaged.stderr) == (0, "")
+    assert load(tmp_path / "packaged.png").shape == (54, 70, 3)
+
+
+def test_the_packaged_network_is_better_than_bicubic_and_the_patches() -> None:
+    original = torch.from_numpy(data.astronaut()[:192, 100:292]).permute(2, 0, 1)
+    small = downscale(original, 2).float() / 255
+    ways = [bicubic(small, 2), psal.upscale(small, 2, seed=0), psal.upscale(small, 2, model="network", seed=0)]
+    errors = [(way - original / 255).square().mean().item() for way in ways]
+    assert errors == sorted(errors, reverse=True)

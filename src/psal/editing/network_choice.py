@@ -6,6 +6,9 @@ from pathlib import Path
 
 from psal.checks import check_word
 from psal.editing.registry import EDITS
+from psal.models.csnln.weights import UPSCALER
+
+PACKAGED = {"upscale": UPSCALER}  # networks that come with the package
 
 
 @dataclass(frozen=True)
@@ -32,10 +35,10 @@ def choose_network(
     choices = {option.name: option.choices for option in EDITS[edit].options}
     check_word("model", model, choices["model"])
     check_word("attention", attention, choices["attention"])
-    if (weights is None) == (model == "network"):
-        raise ValueError(
-            f"model 'network' needs weights: a file that psal train {edit} wrote"
-            if weights is None
-            else f"weights are those of a network, but model is {model!r}: take model='network'"
-        )
-    return None if weights is None else NetworkChoice(Path(weights), attention)
+    if model != "network":
+        if weights is not None:
+            raise ValueError(f"weights are those of a network, but model is {model!r}: take model='network'")
+        return None
+    if weights is None and edit not in PACKAGED:
+        raise ValueError(f"model 'network' needs weights: a file that psal train {edit} wrote")
+    return NetworkChoice(PACKAGED[edit] if weights is None else Path(weights), attention)

@@ -148,8 +148,8 @@ EDITS = {
             "Enlarge a photo, with detail that it shows elsewhere at another size.",
             options=(
                 Option("scale", 2.0, "factor per side", minimum=1.0, maximum=MAX_SCALE),
-                Option("model", "patches", "patches (of the photo), or network (with --weights)", choices=MODELS),
-                Option("weights", None, "the network's file, of psal train upscale", is_path=True),
+                Option("model", "patches", "patches (of the photo), or network (trained, slower)", choices=MODELS),
+                Option("weights", None, "the network's file; by default one that enlarges by 2 or 4", is_path=True),
                 Option("attention", "psal3", "attention of the network across scales", choices=UPSCALE_ATTENTIONS),
             ),
             device="all",

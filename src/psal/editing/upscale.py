@@ -49,8 +49,9 @@ def upscale(
             gray or RGB, with or without alpha; 8 bit, 16 bit, or floats in 0..1.
         scale: factor per side, above 1 and at most 4, not necessarily whole; sides become ``round(side * scale)``.
         model: "patches", or "network", which runs a trained network on the whole picture.
-        weights: file of the network, written by ``psal train upscale`` or by the network's authors. The scale must be
-            the one that it was trained for, or a power of it.
+        weights: file of the network, written by ``psal train upscale`` or by the network's authors. None takes the one
+            that comes with the package, for scales 2 and 4. The scale must be the one that the network was trained for,
+            or a power of it.
         attention: of the network, across scales: "psal1", "psal3" or "psal7" (PatchMatch with that many neighbors), or
             "exact", for small pictures.
         seed: of the search; None draws one from torch's generator.
