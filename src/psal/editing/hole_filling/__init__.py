@@ -6,8 +6,11 @@
 - :mod:`.hole_geometry`: depth of a hole, patches that touch it, patches that may be copied
 - :mod:`.window_atlas`: windows around all holes, packed into one small map
 - :mod:`.level_fill`: the state of the fill at one level
+- :mod:`.vertical_prior`: preference for sources at the same height
+- :mod:`.starts`: several first fills of a hole, of which the best one is kept
 - :mod:`.onion_peeling`: first fill of a hole, ring by ring
 - :mod:`.guide`: first fill after a rough one, which then leads the search
+- :mod:`.search_turn`: one search and one vote
 - :mod:`.patch_search`: nearest patches for the hole and its surroundings
 - :mod:`.patch_voting`: colors from the patches found
 - :mod:`.shift_upsampling`: start of a level from the matches of the coarser one
