@@ -13,9 +13,10 @@ import torch
 from torch import Tensor
 
 from psal.devices import choose_device
-from psal.editing.hole_filling.coarse_to_fine import Filled, fill_hole, has_valid_key
+from psal.editing.hole_filling.coarse_to_fine import Filled, has_valid_key
 from psal.editing.hole_filling.fill_request import FillRequest
 from psal.editing.hole_filling.hole_geometry import PATCH_SIZE
+from psal.editing.hole_filling.hole_windows import fill_holes
 from psal.editing.inpaint_network import fill_with_network
 from psal.editing.mask_edges import check_edge, fade_edge, grow_mask
 from psal.editing.network_choice import NetworkChoice, choose_network
@@ -158,7 +159,7 @@ def _fill(request: FillRequest, network: NetworkChoice | None, device: torch.dev
     if network is not None:
         return Filled(fill_with_network(request, network, device), NOTHING, NOTHING)
     _check_sources(request)
-    return fill_hole(request)
+    return fill_holes(request)
 
 
 def open_hole(
