@@ -110,3 +110,12 @@ def test_a_shift_map_is_not_written_as_a_picture(pair: tuple[Path, Path], tmp_pa
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "let the name of a shift map end in .npz" in done.stderr
     assert files_in(tmp_path) == {"in"}
+
+
+def test_variants_are_written_beside_the_best_one(pair: tuple[Path, Path], tmp_path: Path, run_here: Run) -> None:
+    done = run_here("inpaint", *pair, "-o", tmp_path / "out.png", "--variants", 3, "--shifts", tmp_path / "map.npz")
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = psal.inpaint(photo(), mask(), variants=3, seed=0)
+    for name, picture in zip(("out", "out_variant2", "out_variant3"), expected, strict=True):
+        np.testing.assert_array_equal(load(tmp_path / f"{name}.png"), picture)
+    assert run_here("inpaint", *pair, "-o", tmp_path / "out.png", "--variants", 3).returncode != 0  # they exist

@@ -57,11 +57,13 @@ class Made:
         photo: the edited photo.
         shifts: where its pixels were found, if that is to be written.
         unchanged: reason if there was nothing to edit, else empty.
+        variants: further results, the second best first.
     """
 
     photo: "Photo"
     shifts: "Photo | ShiftMap | None" = None
     unchanged: str = ""
+    variants: "tuple[Photo, ...]" = ()
 
 
 def edit_file(request: Request, job: Job, progress: Progress) -> Outcome:
@@ -73,12 +75,15 @@ def edit_file(request: Request, job: Job, progress: Progress) -> Outcome:
     photo = Photo.open(job.photo)
     check_can_hold(job.out, photo.pixels)  # before the work
     made = Made(photo)
-    if not job.keeps_out or "shifts" in job.extras:
+    if not job.keeps_out or set(job.extras) - {"compare"}:
         made = _edit(request, job, photo, progress)
     if job.keeps_out:
-        made, note = Made(Photo.open(job.out), made.shifts), f"{job.out} is kept as it was"
+        made, note = Made(Photo.open(job.out), made.shifts, variants=made.variants), f"{job.out} is kept as it was"
     else:
         note = _save(job, photo, made)
+    for number, variant in enumerate(made.variants, 2):
+        if path := job.extras.get(f"variant{number}"):
+            variant.save(path)
     if "shifts" in job.extras and made.shifts is not None:
         made.shifts.save(job.extras["shifts"])
     if "compare" in job.extras:
@@ -109,6 +114,14 @@ def _edit(request: Request, job: Job, photo: "Photo", progress: Progress) -> Mad
             pixels = Photo.open(path).pixels
             is_mask = companion.name.endswith("_mask")
             options[companion.name] = open_mask(pixels, size, name=str(path)).numpy() if is_mask else pixels
+    if request.paths.variants > 1:
+        with_map = "shifts" in job.extras
+        found = edit.function(
+            *pictures, **options, variants=request.paths.variants, return_shifts=with_map, progress=progress
+        )
+        results = [result for result, _ in found] if with_map else found
+        best, *others = (photo.with_pixels(result) for result in results)
+        return Made(best, found[0][1] if with_map else None, variants=tuple(others))
     if "shifts" not in job.extras:
         return Made(photo.with_pixels(edit.function(*pictures, **options, progress=progress)))
     pixels, shifts = edit.function(*pictures, **options, return_shifts=True, progress=progress)

@@ -27,6 +27,7 @@ class Paths:
         shifts: file or folder for the shifts, or None.
         shifts_suffix: of the shifts in a folder.
         compare: also write before and after side by side, beside ``out``, with "_compare" after its stem.
+        variants: how many results to write; the second one beside ``out``, with "_variant2" after its stem, and so on.
         overwrite: replace existing files. Without it, an existing file is an error for a single photo. In a folder,
             photos with all their outputs are skipped, and for the others only missing outputs are written.
     """
@@ -37,6 +38,7 @@ class Paths:
     shifts: str | None = None
     shifts_suffix: str = ".png"
     compare: bool = False
+    variants: int = 1
     overwrite: bool = False
 
 
@@ -48,7 +50,7 @@ class Job:
         photo: file to read.
         out: file to write.
         partners: other pictures to read, by what they are called.
-        extras: further files to write, by name ("compare", "shifts").
+        extras: further files to write, by name ("compare", "shifts", "variant2", …).
         keeps_out: ``out`` exists and is kept; only the extras are missing.
     """
 
@@ -98,7 +100,10 @@ def plan_jobs(paths: Paths) -> Plan:
             failures.append(str(error))
             continue
         out = _output(photo, paths.out, many)
-        extras = {}
+        extras = {
+            f"variant{number}": out.with_name(f"{out.stem}_variant{number}{out.suffix}")
+            for number in range(2, paths.variants + 1)
+        }
         if paths.shifts is not None:
             extras["shifts"] = _output(photo, paths.shifts, many, suffix=paths.shifts_suffix)
         if paths.compare:

@@ -1,9 +1,11 @@
 """Fill a hole from the coarsest level of a pyramid to the finest, alternating search and vote."""
 
 import math
+from dataclasses import replace
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from psal.editing.hole_filling.fill_request import FillRequest
@@ -15,7 +17,7 @@ from psal.editing.hole_filling.hole_geometry import (
     patches_touching,
     valid_keys,
 )
-from psal.editing.hole_filling.level_fill import start_level
+from psal.editing.hole_filling.level_fill import LevelFill, start_level
 from psal.editing.hole_filling.masked_pyramid import Level, build_pyramid
 from psal.editing.hole_filling.patch_voting import best_sources
 from psal.editing.hole_filling.poisson_blending import blend_sources
@@ -27,7 +29,7 @@ from psal.editing.hole_filling.search_turn import (
     search_and_vote,
 )
 from psal.editing.hole_filling.shift_upsampling import MIN_KEYS, upsample_shifts
-from psal.editing.hole_filling.starts import best_start
+from psal.editing.hole_filling.starts import best_start, energy
 from psal.editing.hole_filling.vertical_prior import add_vertical_prior
 from psal.seeds import add_to_seed
 
@@ -41,6 +43,7 @@ class Filled(NamedTuple):
     color: Tensor  # [C, H, W], unchanged outside the hole
     target: Tensor  # int64 [N], flat positions of the hole's pixels, ascending
     source: Tensor  # int64 [N], flat position of the known pixel that each was copied from, before blending
+    energy: float = 0.0  # mean distance between the patches that touch the hole and their matches
 
 
 def fill_hole(request: FillRequest) -> Filled:
@@ -55,6 +58,8 @@ def fill_hole(request: FillRequest) -> Filled:
     finest_sources = pyramid[0].sources
     top = pyramid.pop()
     coarsest, fill = len(pyramid), start_level(top)
+    if request.avoid is not None:
+        fill = _avoid(fill, request.avoid, coarsest)
     fill = leader.start(fill, coarsest, seed) if leader else best_start(add_vertical_prior(fill, top), seed)
     for level in range(coarsest, -1, -1):
         level_seed = add_to_seed(seed, SEEDS_PER_LEVEL * (level + 1))
@@ -76,7 +81,14 @@ def fill_hole(request: FillRequest) -> Filled:
     corner, stride = torch.tensor([[fill.region.top], [fill.region.left]]), torch.tensor([[hole.shape[1]], [1]])
     target, source = (((coordinates + corner) * stride).sum(0) for coordinates in (target, source))
     order = target.argsort()
-    return Filled(filled, target[order], source[order])
+    return Filled(filled, target[order], source[order], energy(fill))
+
+
+def _avoid(fill: LevelFill, avoid: Tensor, level: int) -> LevelFill:
+    """Take the keys that touch pixels to avoid, bool ``[H, W]`` of the finest level, from a whole level."""
+    coarse = F.max_pool2d(avoid[None].float(), 2**level, ceil_mode=True)[0] > 0
+    left = fill.valid_keys & ~patches_touching(coarse)
+    return replace(fill, valid_keys=left) if left.sum() >= MIN_KEYS else fill
 
 
 def has_valid_key(sources: Tensor) -> bool:

@@ -30,17 +30,18 @@ def fill_holes(request: FillRequest) -> Filled:
         return fill_hole(request)
     width = request.hole.shape[1]
     color = request.color.clone()
-    targets, sources = [], []
+    targets, sources, energies = [], [], 0.0
     for count, (top, bottom, left, right) in enumerate(windows):
         area = slice(top, bottom), slice(left, right)
         part = fill_hole(_crop(request, area, count / len(windows), 1 / len(windows)))
         color[:, *area] = part.color
+        energies += part.energy * len(part.target)
         for positions, found in ((part.target, targets), (part.source, sources)):
             row, column = positions // (right - left), positions % (right - left)
             found.append((row + top) * width + column + left)
     target, source = torch.cat(targets), torch.cat(sources)
     order = target.argsort()
-    return Filled(color, target[order], source[order])
+    return Filled(color, target[order], source[order], energies / len(target))
 
 
 def hole_windows(hole: Tensor) -> list[Window] | None:
@@ -76,6 +77,7 @@ def _crop(request: FillRequest, area: tuple[slice, slice], start: float, share: 
     return replace(
         request, color=request.color[:, *area], hole=request.hole[area], progress=progress,
         guide=None if request.guide is None else request.guide[:, *area],
+        avoid=None if request.avoid is None else request.avoid[area],
     )  # fmt: skip
 
 
