@@ -18,8 +18,8 @@ class FillRequest:
         sources: bool ``[H, W]``, pixels that may be copied, none of them in the hole; None for all outside of it.
         guide: ``[C, H, W]``, 0..1, a rough fill that leads the search; None for none. Values outside the hole are
             ignored.
-        avoid: bool ``[H, W]``, pixels not to copy at the coarsest level, if enough others are left; None for none.
         progress: called with the fraction of the work that is done, 0..1.
+        avoid: bool ``[H, W]``, pixels not to copy at the coarsest level, if enough others are left; None for none.
     """
 
     color: Tensor
@@ -27,8 +27,8 @@ class FillRequest:
     seed: int
     sources: Tensor | None = None
     guide: Tensor | None = None
-    avoid: Tensor | None = None
     progress: Progress | None = None
+    avoid: Tensor | None = None
 
     def report(self, done: float) -> None:
         """Report progress, if someone listens."""

@@ -30,7 +30,9 @@ def fill_holes(request: FillRequest) -> Filled:
         return fill_hole(request)
     width = request.hole.shape[1]
     color = request.color.clone()
-    targets, sources, energies = [], [], 0.0
+    targets: list[Tensor] = []
+    sources: list[Tensor] = []
+    energies = 0.0
     for count, (top, bottom, left, right) in enumerate(windows):
         area = slice(top, bottom), slice(left, right)
         part = fill_hole(_crop(request, area, count / len(windows), 1 / len(windows)))
