@@ -13,8 +13,9 @@ weight  scenes  moved   DAVIS   square
 4       −7.7 %  +13 %   +2.7 %  +4.5 %
 ======  ======  ======  ======  ======
 
-The gain is not confirmed on the other half: there the starts and this prior together change LPIPS against the onion peel
-alone by +2.0 % (scenes, two seeds), −1.7 % (moved, two seeds), −0.3 % (DAVIS, one seed) and +2.7 % (squares, two seeds).
+The gain is not confirmed on the other half: there the starts and this prior together change LPIPS, against the onion
+peel alone, by +2.0 % (scenes, two seeds), −1.7 % (moved, two seeds), −0.3 % (DAVIS, one seed) and +2.7 % (square, two
+seeds).
 """
 
 from dataclasses import replace
