@@ -45,6 +45,7 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kNoiseThreshold": ("noise", ("1",)),
     "kChunkRows": ("tree", ("8", "32")),
     "kChunkPixels": ("tree", ("1024", "16384")),
+    "kBorderDraws": ("tree", ("0", "16")),
     "kIncrementalGain": ("tree", ("1", "1000")),
     "kBoundedMinVectors": ("wide", ("1000",)),
     "kLowerBoundMinVectors": ("random", ("1000",)),

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 
 from psal.errors import UsageError
+from psal.measure.comparison import benchmark_tables
 from psal.measure.machine import metadata
 from psal.measure.record import Cell, Record
-from psal.measure.table import quantity_tables
 from psal.measure.terminal import show
 
 Group = Callable[[], Cell]
@@ -28,7 +28,8 @@ class Benchmark:
     Attributes:
         name: module in this package, and name of its results file.
         description: first line of ``--help``.
-        groups: names of the groups of quantities, in the order of the table.
+        groups: names of the groups of quantities, in the order of the table; "part/name" for those of one part, which
+            can be measured together.
         packages: distribution names of the packages whose versions matter.
         data: description of ``--data``; None if it needs no data.
     """
@@ -45,7 +46,7 @@ class Benchmark:
         if self.data:
             parser.add_argument("--data", type=Path, required=True, help=self.data.replace("%", "%%"))
         parser.add_argument("--out", type=Path, help="folder of the JSON file [results; build with --quick]")
-        parser.add_argument("--rows", nargs="+", choices=self.groups, help="measure these again, and no others")
+        parser.add_argument("--rows", nargs="+", choices=self._words(), metavar="ROW", help=self._help())
         parser.add_argument("--overwrite", action="store_true", help="measure everything again")
         parser.add_argument(
             "--quick", action="store_true", help="smoke test with tiny inputs; its numbers mean nothing"
@@ -68,7 +69,7 @@ class Benchmark:
         folder = arguments.out or (QUICK_FOLDER if arguments.quick else Path("results"))
         try:
             record = Record.resume(folder / f"{self.name}.json", settings, about, arguments.overwrite)
-            for name in arguments.rows or self.groups:
+            for name in self._selected(arguments.rows):
                 if arguments.rows:
                     record.cells.pop(name, None)
                 print(f"measuring: {name}", file=sys.stderr, flush=True)
@@ -77,8 +78,19 @@ class Benchmark:
             sys.exit(f"error: {error}")
         record.cells = {name: record.cells[name] for name in self.groups if name in record.cells}
         record.save()
-        show(record, quantity_tables(record))
+        show(record, benchmark_tables(record))
         print(f"written to {record.path}", file=sys.stderr)
+
+    def _words(self) -> list[str]:
+        """What ``--rows`` takes: parts and groups."""
+        return list(dict.fromkeys([*(name.partition("/")[0] for name in self.groups), *self.groups]))
+
+    def _help(self) -> str:
+        parts = ", ".join(word for word in self._words() if "/" not in word)
+        return f"measure these again, and no others: {parts}, or a single PART/NAME"
+
+    def _selected(self, rows: Sequence[str] | None) -> list[str]:
+        return [name for name in self.groups if not rows or name in rows or name.partition("/")[0] in rows]
 
     def _command(self, arguments: argparse.Namespace) -> str:
         """The command as a reader would type it; the data folder is private to this machine."""

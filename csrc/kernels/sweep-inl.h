@@ -17,6 +17,7 @@
 #include "../simd/target.h"
 #include "arguments.h"
 #include "best_k-inl.h"
+#include "border_keys-inl.h"
 #include "comparison-inl.h"
 #include "padded_grid-inl.h"
 #include "parallel-inl.h"
@@ -61,6 +62,7 @@ class Sweep {
   void seed(const TreeSeeds<T>& seeds) {
     const Buffer<T> query_norms = seeds.inverse_norms_for(comparison_.query);
     const Stream stream = stream_of(0);
+    const BorderKeys border_keys(shape_, comparison_.key.grid, state_.arguments.seed);
     for_chunks([&](const Chunk& chunk) {
       typename TreeSeeds<T>::Reader reader(seeds, comparison_.query, query_norms, chunk.begin, chunk.end);
       Candidates candidates = no_candidates();
@@ -75,6 +77,9 @@ class Sweep {
           continue;
         }
         propagate_first(pixel, chunk, candidates, best);
+        if (border_keys.is_at_border(pixel.at))
+          border_keys.draw(pixel.at, state_.arguments.first_counter + pixel.query,
+                           [&](int32_t key) { state_.offer(pixel.padded_index, key, best); });
         const bool poor = !best.full() || double(best.costs[0]) * double(searched) > total_cost;
         if (!best.full() || is_seeded(pixel, poor ? plan.poor_period : plan.period))
           look_up(reader, pixel, chunk, poor || !plan.only_if_poor, best);

@@ -38,6 +38,7 @@ constexpr double kNoiseThreshold = 0.67;  // see TreeSeeds::noisiness()
 // Sweeps (kernels/sweep-inl.h). A chunk has at least this many rows and pixels.
 constexpr int64_t kChunkRows = 16;
 constexpr int64_t kChunkPixels = 4096;
+constexpr int64_t kBorderDraws = 4;      // random keys of the border that each pixel at the border tries
 constexpr int64_t kIncrementalGain = 3;  // face_changes() is used if a patch has this many times the vectors of a face
 
 // Costs (kernels/patch_sum-inl.h).

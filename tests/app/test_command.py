@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.client import Client, png
+from app.client import Client, png, wait_until
 from app.conftest import COMMAND, running
 
 PIPES: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -89,15 +89,17 @@ def test_without_starlette_the_extra_is_named() -> None:
 def test_open_shows_the_page_in_the_browser(tmp_path: Path) -> None:
     """A script stands for the browser, and notes the address that it is given."""
     browser, noted = tmp_path / "browser", tmp_path / "address"
-    os.mkfifo(noted)
-    browser.write_text(f'#!/bin/sh\necho "$1" > {noted}\n')
+    browser.write_text(f'#!/bin/sh\necho "$1" > {noted}.new\nmv {noted}.new {noted}\n')
     browser.chmod(0o755)
     environment = os.environ | {"BROWSER": f"{browser} %s", "TMPDIR": str(tmp_path)}
     with subprocess.Popen([*COMMAND, "--open"], env=environment, **PIPES) as process:
         assert process.stdout is not None
-        address = process.stdout.readline().split()[3]
-        assert noted.read_text().strip() == address
-        process.terminate()
+        try:
+            address = process.stdout.readline().split()[3]
+            wait_until(noted.exists)
+            assert noted.read_text().strip() == address
+        finally:
+            process.terminate()
 
 
 def test_the_server_itself_does_not_load_torch() -> None:

@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from playwright.sync_api import expect
 
 import psal
-from app.conftest import OpenPage, Server
 from app.page import AppPage
 from psal.io.photo import Photo
 
@@ -259,33 +258,42 @@ def test_the_other_edits_and_a_reload(page: AppPage, photo_file: Path) -> None:
     page.wait_for_steps("Upscale", "Colorize")
 
 
-def test_a_cut_connection_is_taken_up_again(page: AppPage, photo_file: Path) -> None:
+def test_the_original_shows_while_the_button_is_held(page: AppPage, photo_file: Path) -> None:
     page.drop(photo_file)
-    page.page.context.set_offline(True)
-    page.set_size(20)
-    page.stroke((60, 60), (70, 60))
-    expect(page.message().filter(has_text="does not answer")).to_be_visible()
-    page.page.context.set_offline(False)
-    page.stroke((60, 60), (70, 60))
+    page.set_size(30)
+    page.stroke((70, 62))
     page.wait_for_steps("Remove")
+    button, keyboard, mouse = page("#original"), page.page.keyboard, page.page.mouse
+    button.hover()
+    mouse.down()
+    expect(button).to_have_attribute("aria-pressed", "true")
+    mouse.up()
+    expect(button).to_have_attribute("aria-pressed", "false")
+    button.focus()
+    keyboard.down(" ")
+    expect(button).to_have_attribute("aria-pressed", "true")
+    keyboard.up(" ")
+    expect(button).to_have_attribute("aria-pressed", "false")
+    expect(page("#steps [aria-current=step]")).to_have_text("Remove")
 
 
-def test_after_a_restart_the_page_says_so(page: AppPage, photo_file: Path) -> None:
+def test_undo_ends_what_runs(page: AppPage, photo: NDArray[Any], tmp_path: Path) -> None:
+    Photo(np.tile(photo, (12, 12, 1))).save(tmp_path / "wide.png")
+    page.drop(tmp_path / "wide.png")
+    page("input[value=upscale]").check(force=True)
+    page("#scale").fill("2.2")
+    page("[data-edit=upscale] .run").click()
+    expect(page("#stop")).to_be_visible()
+    page.page.keyboard.press("Control+z")
+    expect(page.message()).to_contain_text("Stopped")
+    page.wait_for_steps()
+
+
+def test_brackets_typed_with_altgr_change_the_brush(page: AppPage, photo_file: Path) -> None:
     page.drop(photo_file)
-    page.page.context.clear_cookies()  # as after a restart: the session is not known
     page.set_size(20)
-    page.stroke((60, 60), (70, 60))
-    expect(page.message()).to_contain_text("the photograph is no longer there")
-    page.screenshot("expired")
-    page.page.get_by_role("button", name="Load again").click()
-    expect(page("#choose")).to_be_visible()
-
-
-def test_the_page_is_small(open_page: OpenPage, server: Server) -> None:
-    page = open_page("none")
-    answers: list[Any] = []
-    page.page.on("response", lambda answer: answers.append(answer))
-    page.open()
-    page.page.wait_for_load_state("networkidle")
-    assert len(answers) <= 15
-    assert sum(len(answer.body()) for answer in answers) <= 300_000
+    page.page.evaluate(
+        """() => dispatchEvent(new KeyboardEvent("keydown", {
+            key: "]", ctrlKey: true, altKey: true, modifierAltGraph: true }))"""
+    )
+    expect(page("#size")).to_have_value("22")

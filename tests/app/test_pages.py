@@ -1,5 +1,6 @@
 """Phones, keyboards, accessibility, the page Look inside and folders of photographs."""
 
+import base64
 import csv
 import os
 import re
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from playwright.sync_api import expect
 
 import psal
-from app.conftest import OpenPage
+from app.conftest import OpenPage, Server
 from app.page import AppPage
 from psal.io.photo import Photo
 
@@ -80,6 +81,13 @@ def test_a_phone_paints_with_one_finger_and_zooms_with_two(open_page: OpenPage, 
     send("touchEnd")
     page.wait_for_steps("Remove")
     page.screenshot("phone-removed")
+    set_slider = "(slider) => { slider.value = 60; slider.dispatchEvent(new Event('input')); }"
+    page("#size-slider").evaluate(set_slider)  # as long as it moves, the brush shows: a finger has no cursor
+    width = page.page.evaluate("import('/assets/editor.js').then(({ editor }) => editor.screen.cursor.size)")
+    assert width == pytest.approx(int(page("#size").input_value()) * page.scale())
+    page.screenshot("phone-brush")
+    page("#size-slider").dispatch_event("change")
+    assert page.page.evaluate("import('/assets/editor.js').then(({ editor }) => editor.screen.cursor)") is None
     page.show_tools()
     page("input[value=upscale]").check(force=True)
     page("#scale").fill("9")
@@ -175,3 +183,78 @@ def test_a_folder_of_photographs_comes_back_as_a_zip(page: AppPage, photo: NDArr
     assert sorted(os.listdir(tmp_path / "out")) == ["a.png", "b.png"]
     for name, pixels in pictures.items():
         np.testing.assert_array_equal(Photo.open(tmp_path / "out" / name).pixels, psal.inpaint(pixels, mask, seed=0))
+
+
+def test_photographs_that_are_dropped_take_the_mask_that_is_painted(
+    page: AppPage, photo: NDArray[Any], photo_file: Path, tmp_path: Path
+) -> None:
+    page.drop(photo_file)
+    page("#auto").uncheck()
+    page.tool("rectangle")
+    page.stroke((20.2, 30.2), (49.8, 59.8))
+    page.wait_for_steps("Rectangle")
+    page.page.evaluate(
+        """(data) => {
+            const bytes = Uint8Array.from(atob(data), (letter) => letter.charCodeAt(0));
+            const transfer = new DataTransfer();
+            for (const name of ["a.png", "b.png"]) transfer.items.add(new File([bytes], name, { type: "image/png" }));
+            const options = { bubbles: true, cancelable: true, dataTransfer: transfer };
+            document.body.dispatchEvent(new DragEvent("drop", options));
+        }""",
+        base64.b64encode(photo_file.read_bytes()).decode(),
+    )
+    expect(page("#folder-photos-name")).to_have_text("2 photographs")
+    page("#folder-marked").click()
+    expect(page("#folder-mask-name")).to_have_text("what is marked.png")
+    page("#folder-run").click()
+    expect(page("#folder-status")).to_have_text("2 of 2 done.")
+    page.screenshot("folder-marked")
+    with zipfile.ZipFile(page.saved(tmp_path, "#folder-zip")) as packed:
+        packed.extractall(tmp_path / "out")
+    mask = np.zeros(photo.shape[:2], bool)
+    mask[30:60, 20:50] = True
+    for name in ("a.png", "b.png"):
+        np.testing.assert_array_equal(Photo.open(tmp_path / "out" / name).pixels, psal.inpaint(photo, mask, seed=0))
+
+
+def test_nothing_moves_for_those_who_want_it_so(open_page: OpenPage, photo_file: Path) -> None:
+    phase = "import('/assets/editor.js').then(({ editor }) => editor.screen.phase)"
+    frames = """new Promise((done) => {
+        let count = 0;
+        const next = () => (++count > 40 ? done() : requestAnimationFrame(next));
+        next();
+    })"""
+    for motion in ("no-preference", "reduce"):
+        page = open_page(reduced_motion=motion)
+        page.drop(photo_file)
+        page("#auto").uncheck()
+        page.stroke((60, 60), (70, 60))
+        page.wait_for_steps("Brush")
+        if motion == "reduce":
+            page.page.evaluate(frames)
+            assert page.page.evaluate(phase) == 0
+        else:
+            page.page.wait_for_function(f"{phase}.then((phase) => phase > 0)")
+
+
+def test_the_page_is_small(open_page: OpenPage, server: Server) -> None:
+    page = open_page("none")
+    answers: list[Any] = []
+    page.page.on("response", lambda answer: answers.append(answer))
+    page.open()
+    page.page.wait_for_load_state("networkidle")
+    assert len(answers) <= 15
+    assert sum(len(answer.body()) for answer in answers) <= 300_000
+
+
+@pytest.mark.parametrize("width", [1000, 1180, 1400])
+def test_zoom_and_tools_leave_the_photograph_and_each_other_free(
+    width: int, open_page: OpenPage, photo_file: Path
+) -> None:
+    page = open_page(viewport={"width": width, "height": 760})
+    page.drop(photo_file)
+    tools, zoom = page("#tools").bounding_box(), page("#zoom").bounding_box()
+    assert tools
+    assert zoom
+    assert tools["x"] + tools["width"] < zoom["x"]
+    assert min(tools["y"], zoom["y"]) >= page.place(0, 128)[1]

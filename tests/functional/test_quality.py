@@ -84,3 +84,13 @@ def test_the_default_is_one_sweep_after_the_tree_and_it_matters() -> None:
     ]
     assert ratios[0] - 1 > 1.5 * (ratios[1] - 1)
     assert ratios[1] - 1 > ratios[2] - 1
+
+
+def test_the_border_is_matched_as_well_as_the_inside() -> None:
+    """A network's zero padding marks the border of its features, so border patches match others at the same border."""
+    query, key = features(stereo_pair(97)[0], 16), features(stereo_pair(101)[1].flip(2), 16)
+    border = torch.ones_like(query[:, :1], dtype=torch.bool)
+    border[..., 1:-1, 1:-1] = False
+    exact = psal.exact_match(query, key, neighbors=1, query_mask=border)
+    found = psal.patch_match(query, key, seed=0)
+    assert (found.score[:, :1][border].sum() / exact.score[border].sum()).item() < 1.1

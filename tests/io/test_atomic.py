@@ -1,5 +1,6 @@
 """Files are replaced as a whole: a writer that is killed leaves the old file or the new one."""
 
+import errno
 import itertools
 import os
 import signal
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from psal.io.atomic import write_atomically
+from psal.io.atomic import DiskFullError, write_atomically
 
 OLD, NEW = b"old" * 700_000, b"new!" * 600_000
 
@@ -71,6 +72,22 @@ def test_a_writer_killed_at_any_time_leaves_a_whole_file(tmp_path: Path) -> None
         os.kill(writer, signal.SIGKILL)
         assert exit_code(writer) == -signal.SIGKILL
         assert path.read_bytes() in (OLD, NEW)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"), [(errno.ENOSPC, DiskFullError), (errno.EDQUOT, DiskFullError), (errno.EIO, OSError)]
+)
+def test_a_full_disk_is_told_apart_from_other_failures(
+    code: int, kind: type[OSError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(code, "said the disk")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(OSError, match=r"photo\.png cannot be written: said the disk: make room") as caught:
+        write_atomically(tmp_path / "photo.png", NEW)
+    assert type(caught.value) is kind
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

@@ -75,6 +75,12 @@ def test_metadata_is_kept(suffix: str, tmp_path: Path) -> None:
     assert Photo.open(tmp_path / "photo.tif").metadata.xmp == XMP
 
 
+@pytest.mark.parametrize("suffix", [".avif", ".jp2"])
+def test_metadata_too_long_for_jpeg_is_kept_here(suffix: str, tmp_path: Path) -> None:
+    Photo(smooth(), Metadata(xmp=b"x" * 70_000)).save(tmp_path / f"photo{suffix}")
+    assert Photo.open(tmp_path / f"photo{suffix}").metadata.xmp == b"x" * 70_000
+
+
 @pytest.mark.parametrize("bits", [10, 12])
 def test_more_than_8_bits_of_avif_are_read(bits: int, tmp_path: Path) -> None:
     values = (noise(3, np.uint16) >> (16 - bits)).astype(np.uint16)

@@ -16,8 +16,14 @@ def test_rounds_alternate_their_order_and_the_warm_up_is_not_counted() -> None:
 
 
 def test_preparation_is_not_timed() -> None:
-    timing = time_interleaved({"case": Case(lambda _: None, lambda: time.sleep(0.01))}, rounds=1)["case"]
-    assert timing.median < 0.01
+    prepared: list[float] = []
+
+    def prepare() -> None:
+        time.sleep(0.01)
+        prepared.append(time.perf_counter())
+
+    timing = time_interleaved({"case": Case(lambda _: None, prepare)}, rounds=1)["case"]
+    assert timing.median <= time.perf_counter() - prepared[-1]  # however busy the machine is
 
 
 def test_a_slow_run_is_repeated_less_often() -> None:

@@ -8,6 +8,7 @@ from support.maps import normal_map, random_matches
 from torch.utils.flop_counter import FlopCounterMode
 
 import psal
+from psal.ops.flops import DESCRIPTOR, LEAF_SIZE
 from psal.ops.reference import search_radii
 
 
@@ -49,24 +50,36 @@ def test_flops_of_a_search_grow_linearly_with_the_queries(init: str) -> None:
     assert double - small == pytest.approx((fourfold - double) / 2, rel=0.05)
 
 
+def test_a_warm_start_counts_its_matches_and_the_steps_of_every_sweep() -> None:
+    """k at random, those given, and per sweep the neighbor's k along each axis and one random step."""
+    query, key, start = normal_map(2, 3, 7, 5), normal_map(2, 3, 6, 8), random_matches(2, 4, (7, 5), (6, 8))
+    compared = 2 + 4 + 3 * (2 * 2 + 1)
+    expected = 2 * 35 * compared * 3 * 3 * 9  # batch, queries, comparisons, l2, channels, patch
+    assert expected == flops(lambda: psal.patch_match(query, key, patch_size=3, neighbors=2, iterations=3, init=start))
+
+
+def test_a_tree_counts_the_descriptors_of_its_leaves() -> None:
+    """Every other query compares descriptors with its own leaf and one per axis."""
+    query, key = normal_map(2, 3, 7, 5), normal_map(2, 3, 6, 8)
+    compared = 2 + (1 + 3) * (2 * 2 + 1)
+    leaves = 3 * LEAF_SIZE * 3 * DESCRIPTOR / 2
+    assert 2 * 35 * (compared * 3 * 3 * 9 + leaves) == flops(
+        lambda: psal.patch_match(query, key, patch_size=3, neighbors=2, iterations=3, init="tree")
+    )
+
+
 @pytest.mark.parametrize("patch_size", [1, 3])
-@pytest.mark.parametrize("backward", [False, True])
-def test_flops_of_attention_grow_linearly_with_the_queries(patch_size: int, backward: bool) -> None:
-    value = normal_map(1, 3, 16, 16).requires_grad_()
-
-    def run(size: tuple[int, int]) -> None:
-        matches = random_matches(1, 2, size, (16, 16), dtype=torch.float32)
-        out = psal.aggregate(matches, value, patch_size=patch_size)
-        if backward:
-            torch.autograd.grad(out.sum(), value)
-
-    small, double, fourfold = (flops(lambda size=size: run(size)) for size in SIZES)  # type: ignore[misc]
-    assert small > 0
-    assert (double, fourfold) == (2 * small, 4 * small)
+def test_attention_counts_a_product_and_a_sum_for_every_value_of_the_window(patch_size: int) -> None:
+    matches = random_matches(2, 3, (4, 9), (7, 6), dtype=torch.float32)
+    value = normal_map(2, 5, 7, 6).requires_grad_()
+    forward = 2 * (2 * 3 * 36) * patch_size**2 * 5
+    assert flops(lambda: psal.aggregate(matches, value, patch_size=patch_size)) == forward
+    both = flops(lambda: torch.autograd.grad(psal.aggregate(matches, value, patch_size=patch_size).sum(), value))
+    assert both == 3 * forward  # backward: once for the values, once for the scores
 
 
-def test_the_backward_pass_of_a_search_is_counted() -> None:
+def test_the_backward_pass_of_a_search_counts_a_product_and_a_sum_for_both_patches() -> None:
     image = normal_map(1, 3, 9, 8).requires_grad_()
     forward = flops(lambda: psal.patch_match(image, image, init="random"))
     both = flops(lambda: torch.autograd.grad(psal.patch_match(image, image, init="random").score.sum(), image))
-    assert both > forward
+    assert both - forward == 2 * 2 * (3 * 72) * 3 * 49

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import psal
 from psal import ops
-from psal.ops import reference
+from psal.ops import morton, reference
 from psal.options import SearchOptions, Similarity
 
 
@@ -107,7 +107,9 @@ def test_no_two_draws_share_a_random_stream() -> None:
         for draw in range(len(reference.search_radii(sk)))
         for axis in range(len(sk))
     ]
-    assert len(set(streams) | set(range(neighbors + 1))) == len(streams) + neighbors + 1
+    seeding = range(morton.FIRST_STREAM, morton.FIRST_STREAM + morton.TABLES)
+    every = [*range(neighbors + 1), *streams, *seeding]
+    assert len({stream % 2**32 for stream in every}) == len(every)
 
 
 def test_the_start_spreads_over_all_keys() -> None:

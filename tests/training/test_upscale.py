@@ -164,6 +164,12 @@ def test_a_pair_is_cut_to_whole_pixels_and_cropped_in_the_middle(tmp_path: Path)
     assert load_pair(tmp_path / "photo.png", 3, crop=99)[0].equal(small)
 
 
+def test_values_out_of_range_are_compared_as_black_and_white() -> None:
+    original = torch.randint(0, 256, (3, 20, 22), dtype=torch.uint8)
+    wild = 4 * torch.rand(3, 20, 22) - 1.5
+    assert quality(wild, original, 2) == quality(wild.clamp(0, 1), original, 2)
+
+
 def test_a_picture_without_a_whole_pixel_is_refused(tmp_path: Path) -> None:
     save(tmp_path / "tiny.png", photo(2, 9))
     with pytest.raises(ValueError, match=r"tiny\.png has fewer than 3 × 3 pixels"):

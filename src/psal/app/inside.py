@@ -85,7 +85,7 @@ def match(query: Tensor, key: Tensor, folder: Path, settings: Settings) -> dict[
         settings: of the attention.
 
     Returns:
-        Paths of the two pictures, ``photo`` and ``reference``, the ``folder``, and (H, W) of the query as ``size``.
+        (H, W) of the query as ``size``.
     """
     found = psal.patch_match(
         query[None], key[None], patch_size=settings.patch_size, neighbors=settings.neighbors,
@@ -97,22 +97,19 @@ def match(query: Tensor, key: Tensor, folder: Path, settings: Settings) -> dict[
         figure.image_of(picture).save(folder / f"{name}.png", compress_level=1)
     about = {"settings": asdict(settings), "key_size": list(key.shape[1:])}
     (folder / "about.json").write_text(json.dumps(about))
-    paths = {name: str(folder / f"{name}.png") for name in ("photo", "reference")}
-    return paths | {"folder": str(folder), "size": list(query.shape[1:])}
+    return {"size": list(query.shape[1:])}
 
 
-def look(folder: Path, row: int, column: int, out: Path) -> dict[str, Any]:
+def look(folder: Path, row: int, column: int) -> dict[str, Any]:
     """Look from one pixel at what it attends to.
 
     Args:
-        folder: that :func:`match` wrote to.
+        folder: that :func:`match` wrote to. It gets ``query.png`` and ``key.png``, the pictures with marks,
+            ``figure.png``, both with lines between them, and ``places.csv``, all places.
         row, column: of the query, brought into the picture if they are not in it.
-        out: folder for the pictures.
 
     Returns:
-        Paths: ``query`` and ``key``, the pictures with marks, ``figure``, both with lines between them, and
-        ``table``, all places as CSV; ``places``, the heaviest as [row, column, weight], ``count`` of all, and the
-        ``row`` and ``column`` looked from.
+        ``places``, the heaviest as [row, column, weight], ``count`` of all, and the ``row`` and ``column`` looked from.
     """
     about = json.loads((folder / "about.json").read_text())
     settings, (key_height, key_width) = Settings(**about["settings"]), about["key_size"]
@@ -127,12 +124,8 @@ def look(folder: Path, row: int, column: int, out: Path) -> dict[str, Any]:
         patch_size=settings.patch_size, aggregate=settings.aggregate, temperature=settings.temperature,
     )  # fmt: skip
     drawn = figure.draw(folder / "photo.png", folder / "reference.png", (row, column), places[:SHOWN])
-    paths = {name: str(out / f"{name}.png") for name in drawn}
     for name, picture in drawn.items():
-        picture.save(paths[name], compress_level=1)
+        picture.save(folder / f"{name}.png", compress_level=1)
     lines = [f"{place.row},{place.column},{place.weight:.6g}" for place in places]
-    (out / "places.csv").write_text("\n".join(["row,column,weight", *lines]) + "\n")
-    return paths | {
-        "table": str(out / "places.csv"), "places": [list(place) for place in places[:SHOWN]],
-        "count": len(places), "row": row, "column": column,
-    }  # fmt: skip
+    (folder / "places.csv").write_text("\n".join(["row,column,weight", *lines]) + "\n")
+    return {"places": [list(place) for place in places[:SHOWN]], "count": len(places), "row": row, "column": column}

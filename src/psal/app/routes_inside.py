@@ -88,9 +88,8 @@ class InsideRoutes:
         made = folder / "matches"
         if not (made / "about.json").exists():
             raise UsageError("match the pictures first")
-        arguments = {"folder": str(made), "row": row, "column": column, "out": str(made)}
-        found = await self._service.file(session, "look", arguments)
-        return JSONResponse({name: found[name] for name in ("places", "count", "row", "column")})
+        arguments = {"folder": str(made), "row": row, "column": column}
+        return JSONResponse(await self._service.file(session, "look", arguments))
 
     async def file(self, request: Request) -> Response:
         """A picture or the table of the last look."""

@@ -1,9 +1,10 @@
 """Routes of a photograph that read: open it, look at it, hear of changes, download."""
 
 import asyncio
+import contextlib
 import json
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from starlette.concurrency import run_in_threadpool
@@ -47,13 +48,9 @@ class PhotoRoutes:
     async def open(self, request: Request) -> Response:
         """Open the photograph in the body. The photograph that it replaces is closed only if it can be opened."""
         session = self._service.welcome(request)
-        folder = self._new_photo(session, request)
-        try:
+        with _new_photo(session, request) as folder:
             name = await read_file(request, folder / "photo" / "file")
             opened = await self._opened(request, session, folder, name)
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
         return self._service.greet(session, JSONResponse(await opened.state()))
 
     async def open_sample(self, request: Request) -> Response:
@@ -62,8 +59,7 @@ class PhotoRoutes:
         if edit is None:
             raise RefusedError(404, "there is no such sample")
         session = self._service.welcome(request)
-        folder = self._new_photo(session, request)
-        try:
+        with _new_photo(session, request) as folder:
             (folder / "photo").mkdir()
             await self._service.write_sample(session, edit.name, "photo", folder / "photo" / "file")
             opened = await self._opened(request, session, folder, f"{edit.name}.png")
@@ -71,15 +67,7 @@ class PhotoRoutes:
                 await self._service.write_sample(session, edit.name, "mask", folder / "mask.png")
                 await mark_file(self._service, session, opened, "hole", folder / "mask.png", "mask.png")
                 opened.document.saved = opened.document.last  # nobody's work yet
-        except BaseException:
-            shutil.rmtree(folder, ignore_errors=True)
-            raise
         return self._service.greet(session, JSONResponse(await opened.state()))
-
-    def _new_photo(self, session: Session, request: Request) -> Path:
-        if not request.query_params.get("replaces"):
-            session.check_photos()
-        return session.new_folder()
 
     async def _opened(self, request: Request, session: Session, folder: Path, name: str) -> OpenDocument:
         arguments = {"path": str(folder / "photo" / "file"), "name": name, "folder": str(folder)}
@@ -161,6 +149,19 @@ class PhotoRoutes:
         document.saved = state
         opened.notify()
         return attachment(path, f"{Path(document.name).stem}_edited{path.suffix}", path.unlink)
+
+
+@contextlib.contextmanager
+def _new_photo(session: Session, request: Request) -> Iterator[Path]:
+    """A folder for a photograph; it goes if the photograph cannot be opened."""
+    if not request.query_params.get("replaces"):
+        session.check_photos()
+    folder = session.new_folder()
+    try:
+        yield folder
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 async def _is_set_within(seconds: float, event: asyncio.Event) -> bool:

@@ -177,9 +177,9 @@ def match(
     return inside.match(query, key, Path(folder), inside.Settings(**settings))
 
 
-def look(*, folder: str, row: int, column: int, out: str, progress: Progress) -> dict[str, Any]:
+def look(*, folder: str, row: int, column: int, progress: Progress) -> dict[str, Any]:
     """Find where a pixel attends to; see :func:`psal.app.inside.look`."""
-    return inside.look(Path(folder), row, column, Path(out))
+    return inside.look(Path(folder), row, column)
 
 
 def _run_edit(

@@ -34,7 +34,7 @@ def _check_sizes(text: str) -> str:
 
 Sizes = Annotated[str, typer.Option(callback=_check_sizes, help="sides of the maps, separated by commas")]
 ColorizationTable = Literal["neighbors", "similarity", "cost", "swap"]
-InpaintingPart = Literal["scenes", "rectangles", "freeform", "layers", "large"]
+InpaintingPart = Literal["scenes", "rectangles", "freeform", "guide", "layers", "large"]
 Runs = list[Path]
 SwapPart = Literal["all", "quality", "sizes", "cost"]
 SuperResolutionRegion = Literal["all", "crop", "whole"]
@@ -144,7 +144,8 @@ def colorization(
 def inpainting(
     part: Annotated[InpaintingPart, typer.Argument(show_default=False)],
     data: Annotated[
-        Path | None, typer.Option(help="scenes: folder with images and masks; else of pictures", show_default=False)
+        Path | None,
+        typer.Option(help="scenes, guide: folder with images and masks; else of pictures", show_default=False),
     ] = None,
     contextual: Annotated[
         Runs | None, typer.Option(help="run trained with contextual attention; one per seed", show_default=False)
@@ -180,17 +181,25 @@ def inpainting(
             experiment = LargePicturesExperiment(SIZES, WIDTH, threads)
         else:
             from psal.experiments.inpainting.experiment import InpaintingExperiment
+            from psal.experiments.inpainting.guide import GuideExperiment
             from psal.experiments.inpainting.lpips import load_lpips
             from psal.experiments.inpainting.pictures import MaskedPictures
 
             if data is None:
                 raise UsageError(f"{part} needs test pictures: give their folder with --data")
             pictures = MaskedPictures(data, size, hole, "free-form" if part == "freeform" else "rectangles")
-            if pictures.has_masks != (part == "scenes"):
+            if pictures.has_masks != (part in ("scenes", "guide")):
                 found = "has" if pictures.has_masks else "does not have"
                 raise UsageError(f"{data} {found} the folders images and masks: choose another part or folder")
             runs = {"contextual": contextual or [], "psal3": psal3 or [], "none": none or []}
-            experiment = InpaintingExperiment(part, pictures, runs, load_lpips(lpips) if lpips else None)
+            perceptual = load_lpips(lpips) if lpips else None
+            if part == "guide":
+                attention, run_folder = next(
+                    ((name, found[0]) for name, found in runs.items() if found), ("none", None)
+                )
+                experiment = GuideExperiment(pictures, attention, run_folder, perceptual)
+            else:
+                experiment = InpaintingExperiment(part, pictures, runs, perceptual)
         _run(experiment, out, overwrite)
 
 

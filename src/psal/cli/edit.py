@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from psal.cli.console import FAILED, NOTHING_TO_EDIT, complain, errors_as_messages, progress_bar, say
-from psal.cli.edit_file import Request, edit_file
+from psal.cli.edit_file import Request, edit_file, partner_names
 from psal.cli.jobs import Job, Paths, plan_jobs, run_jobs
 from psal.cli.lengths import check_length
 from psal.cli.options import AUTO_HELP, DeviceName, Overwrite, Seed, Threads
@@ -23,6 +23,9 @@ PARTNER_PATH = {
     ],
     "reference": Annotated[Path, typer.Argument(help="one picture for all, or a folder with the same names")],
 }
+SEVERAL_PATHS = Annotated[
+    list[Path], typer.Argument(help="one picture for all, or a folder with the same names; several are used together")
+]
 OutPath = Annotated[
     str,  # a Path would drop the trailing slash that makes a new name a folder
     typer.Option("--out", "-o", metavar="<path>", help="file to write, or a folder"),
@@ -65,7 +68,7 @@ def _command(edit: Edit) -> Callable[..., None]:
     if edit.partner == "mask":
         optional = {"mask": (PARTNER_PATH["mask"], None), "alpha": (Alpha, False)}
     elif edit.partner:
-        required[edit.partner] = PARTNER_PATH[edit.partner]
+        required[edit.partner] = SEVERAL_PATHS if edit.several_partners else PARTNER_PATH[edit.partner]
     required["out"] = OutPath
     optional |= {
         option.name: (_annotation(option), None if option.length_of else option.default) for option in edit.options
@@ -86,9 +89,12 @@ def _command(edit: Edit) -> Callable[..., None]:
     }  # fmt: skip
 
     def command(**given: Any) -> None:
-        flags = [*([edit.partner] if edit.partner else []), *(companion.flag for companion in edit.companions)]
+        partners = {companion.flag: given[companion.flag] for companion in edit.companions}
+        if edit.partner:
+            one_or_more = given[edit.partner] if edit.several_partners else [given[edit.partner]]
+            partners |= dict(zip(partner_names(edit.partner, len(one_or_more)), one_or_more, strict=True))
         paths = Paths(
-            given["photo"], given["out"], {flag: given[flag] for flag in flags if given[flag] is not None},
+            given["photo"], given["out"], {name: path for name, path in partners.items() if path is not None},
             shifts=given.get("shifts"), shifts_suffix=SHIFT_MAP_SUFFIX if edit.shifts == "map" else ".png",
             compare=given["compare"], variants=given.get("variants", 1), overwrite=given["overwrite"],
         )  # fmt: skip
@@ -117,7 +123,8 @@ def _annotation(option: Option) -> Any:
     if option.is_path:
         return Annotated[Path | None, typer.Option(help=option.help, show_default=False)]
     if isinstance(option.default, bool):
-        return Annotated[bool, typer.Option(f"--{option.name}", help=option.help)]
+        flag = f"--{option.name}/--no-{option.name}" if option.default else f"--{option.name}"
+        return Annotated[bool, typer.Option(flag, help=option.help)]
     if isinstance(option.default, int):
         return Annotated[int, typer.Option(min=option.minimum, max=option.maximum, help=option.help)]
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from psal.io.photo import Photo
 
 NO_HOLE = "the mask has no white in it"
+LEFT_GRAY = "left gray, as it shows nothing of the reference: --no-fade colors it all the same"
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,8 @@ def edit_file(request: Request, job: Job, progress: Progress) -> Outcome:
         made, note = Made(Photo.open(job.out), made.shifts, variants=made.variants), f"{job.out} is kept as it was"
     else:
         note = _save(job, photo, made)
+        if request.options.get("fade") and _is_gray(made.photo):
+            note = "; ".join(filter(None, [note, LEFT_GRAY]))
     for number, variant in enumerate(made.variants, 2):
         if path := job.extras.get(f"variant{number}"):
             variant.save(path)
@@ -108,7 +111,9 @@ def _edit(request: Request, job: Job, photo: "Photo", progress: Progress) -> Mad
         if not own_alpha:
             options |= {"invert": False, "grow": 0}
     elif edit.partner:
-        pictures.append(Photo.open(job.partners[edit.partner]).pixels)
+        names = [name for name in partner_names(edit.partner, len(job.partners)) if name in job.partners]
+        opened = [Photo.open(job.partners[name]).pixels for name in names]
+        pictures.append(opened if len(opened) > 1 else opened[0])
     for companion in edit.companions:
         if path := job.partners.get(companion.flag):
             pixels = Photo.open(path).pixels
@@ -126,6 +131,11 @@ def _edit(request: Request, job: Job, photo: "Photo", progress: Progress) -> Mad
         return Made(photo.with_pixels(edit.function(*pictures, **options, progress=progress)))
     pixels, shifts = edit.function(*pictures, **options, return_shifts=True, progress=progress)
     return Made(photo.with_pixels(pixels), Photo(shifts) if edit.shifts == "picture" else shifts)
+
+
+def partner_names(partner: str, count: int) -> list[str]:
+    """What one or several partners of a kind are called: "reference", "reference 2" and so on."""
+    return [partner, *(f"{partner} {number}" for number in range(2, count + 1))][:count]
 
 
 def _in_pixels(request: Request, photo: "Photo") -> dict[str, Any]:
@@ -147,6 +157,11 @@ def _hole(request: Request, job: Job, photo: "Photo") -> "NDArray[Any]":
         mask = transparent_pixels(open_picture(mask), str(path)).numpy()
     changes = {name: request.options[name] for name in ("invert", "grow")}
     return open_hole(mask, photo.pixels.shape[:2], **changes, name=str(path)).numpy()
+
+
+def _is_gray(photo: "Photo") -> bool:
+    colors = photo.pixels[..., :3]
+    return bool((colors == colors[..., :1]).all())
 
 
 def _save(job: Job, photo: "Photo", made: Made) -> str:

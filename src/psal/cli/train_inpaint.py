@@ -61,11 +61,11 @@ def evaluate_inpaint(
 ) -> None:
     """Print l1, l2, PSNR, TV and SSIM of an inpainting network in the holes of pictures, as in the paper's Table 6."""
     with errors_as_messages("bench,train"):
-        from psal.experiments.inpainting.experiment import scores_of_filler
         from psal.experiments.inpainting.fillers import network_filler
         from psal.experiments.inpainting.lpips import load_lpips
         from psal.experiments.inpainting.metrics import METRICS, summary
         from psal.experiments.inpainting.pictures import MaskedPictures
+        from psal.experiments.inpainting.scoring import scores_of_filler
         from psal.experiments.networks import Network
         from psal.models.inpainting.attentions import check_name
         from psal.models.inpainting.weights import load_generator

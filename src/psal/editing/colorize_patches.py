@@ -33,6 +33,7 @@ import torch.nn.functional as F
 from scipy import ndimage
 from torch import Tensor
 
+from psal.editing.colorize_references import Reference, count_keys, grid, places, stack, valid_keys
 from psal.editing.guided_upsampling import upsample_guided
 from psal.editing.resizing import halve
 from psal.editing.tone_curve import apply_curve, candidate_curves
@@ -58,42 +59,35 @@ MIN_DEVIATION = 0.05  # local deviation below which contrast is not amplified fu
 
 
 class ColorLevel(NamedTuple):
-    """One size of the picture and of its reference."""
+    """One size of the picture and of its references."""
 
     luma: Tensor  # [1, H, W]
-    key_luma: Tensor  # [1, h, w]
-    key_chroma: Tensor  # [2, h, w]
+    references: list[Reference]
 
 
 class ColorGuess(NamedTuple):
     """Result of one level."""
 
     chroma: Tensor  # [2, H, W]
-    position: Tensor  # [2, H, W], mean position of the matches in the reference, 0..1 along each axis
+    position: Tensor  # [2, H, W], mean place of the matches in the references
     certainty: Tensor  # [1, H, W], 0..1
 
 
-def match_chroma(luma: Tensor, reference: Tensor, seed: int, progress: Progress | None = None) -> Tensor:
-    """Chroma of a picture in the colors of a reference, by patch matching.
+def match_chroma(luma: Tensor, references: list[Tensor], seed: int, progress: Progress | None = None) -> Tensor:
+    """Chroma of a picture in the colors of references, by patch matching.
 
     Args:
         luma: ``[1, H, W]``, 0..1; patches are matched on its device.
-        reference: RGB ``[3, h, w]``, 0..1, on the same device.
+        references: RGB ``[3, h, w]``, 0..1, on the same device.
         seed: of the search.
         progress: called with the fraction of the work that is done, 0..1.
 
     Returns:
         ``[2, H, W]``
     """
-    small, colors = _bring_to_working_size(luma, reference)
-    key_luma = luminance(colors)
-    levels = _count_levels(small, key_luma)
-    exposed = _match_exposure(small, key_luma, levels, seed)
-    pyramid = [ColorLevel(exposed, key_luma, chroma(colors))]
-    for _ in range(levels - 1):
-        pyramid.append(ColorLevel(*(halve(x) for x in pyramid[-1])))
+    small, pyramid = _pyramid(luma, references, seed)
     guess = None
-    for number in reversed(range(levels)):
+    for number in reversed(range(len(pyramid))):
         guess = _match_level(pyramid.pop(), guess, add_to_seed(seed, number))
         if progress:
             progress(0.95 * 4.0**-number)
@@ -104,23 +98,48 @@ def match_chroma(luma: Tensor, reference: Tensor, seed: int, progress: Progress 
     return out
 
 
-def _bring_to_working_size(luma: Tensor, reference: Tensor) -> tuple[Tensor, Tensor]:
-    """Halve both pictures until they are small enough, and neither has more than twice the pixels of the other.
+def coarsest_level(luma: Tensor, references: list[Tensor], seed: int) -> ColorLevel:
+    """Return the level that :func:`match_chroma` begins with."""
+    return _pyramid(luma, references, seed)[1][-1]
+
+
+def _pyramid(luma: Tensor, references: list[Tensor], seed: int) -> tuple[Tensor, list[ColorLevel]]:
+    """Luminance of the picture at working size, and all levels at the exposure of the references, finest first."""
+    small, colors = _bring_to_working_size(luma, references)
+    lumas = [luminance(color) for color in colors]
+    levels = _count_levels(small, *lumas)
+    exposed = _match_exposure(small, lumas, levels, seed)
+    keys = [Reference(key_luma, chroma(color)) for key_luma, color in zip(lumas, colors, strict=True)]
+    pyramid = [ColorLevel(exposed, keys)]
+    for _ in range(levels - 1):
+        finer = pyramid[-1]
+        pyramid.append(ColorLevel(halve(finer.luma), [Reference(*map(halve, key)) for key in finer.references]))
+    return small, pyramid
+
+
+def _bring_to_working_size(luma: Tensor, references: list[Tensor]) -> tuple[Tensor, list[Tensor]]:
+    """Halve all pictures until they are small enough, and none has more than twice the pixels of the other kind.
 
     Pictures of very different size most likely show the same things at different resolutions.
     """
-    maps = [_halve_to_limit(luma), _halve_to_limit(reference)]
-    for large, small in ((0, 1), (1, 0)):
-        while maps[large][0].numel() > 2 * maps[small][0].numel() and min(maps[large].shape[1:]) >= 2 * MIN_SIDE:
-            maps[large] = halve(maps[large])
-    return maps[0], maps[1]
+    picture = _halve_to_limit(luma, MAX_PIXELS)
+    colors = [_halve_to_limit(reference, MAX_PIXELS // len(references)) for reference in references]
+    picture = _halve_to(2 * max(color[0].numel() for color in colors), picture)
+    return picture, [_halve_to(2 * picture.numel(), color) for color in colors]
 
 
-def _halve_to_limit(x: Tensor) -> Tensor:
+def _halve_to_limit(x: Tensor, limit: int) -> Tensor:
     """Halve a map ``[C, H, W]`` once, as chroma needs only half the resolution (JPEG, video), and while too large."""
     if min(x.shape[1:]) >= 2 * MIN_SIDE:
         x = halve(x)
-    while x[0].numel() > MAX_PIXELS:
+    while x[0].numel() > limit:
+        x = halve(x)
+    return x
+
+
+def _halve_to(pixels: int, x: Tensor) -> Tensor:
+    """Halve a map ``[C, H, W]`` while it has more pixels, unless that makes it smaller than a level may be."""
+    while x[0].numel() > pixels and min(x.shape[1:]) >= 2 * MIN_SIDE:
         x = halve(x)
     return x
 
@@ -133,22 +152,33 @@ def _count_levels(*maps: Tensor) -> int:
     return levels
 
 
-def _match_exposure(luma: Tensor, reference: Tensor, levels: int, seed: int) -> Tensor:
+def _match_exposure(luma: Tensor, references: list[Tensor], levels: int, seed: int) -> Tensor:
     """Apply the tone curve with which the coarsest level finds the closest matches; ``[1, H, W]``."""
-    coarse, key = luma, reference
+    coarse, keys = luma, references
     for _ in range(levels - 1):
-        coarse, key = halve(coarse), halve(key)
-    key_features = _features(key)
-    curves = [curve.to(luma.device) for curve in candidate_curves(luma.cpu(), reference.cpu())]
+        coarse, keys = halve(coarse), [halve(key) for key in keys]
+    key_features = [features(key) for key in keys]
+    key_map = stack([torch.cat([x, COARSEST_POSITION_WEIGHT * grid(x)]) for x in key_features])
+    key_mask = valid_keys([Reference(key, key) for key in keys])
+    key_spread = _spread(torch.cat([x.flatten(1) for x in key_features], dim=1))
+    all_lumas = torch.cat([reference.flatten().cpu() for reference in references])
+    curves = [curve.to(luma.device) for curve in candidate_curves(luma.cpu(), all_lumas)]
     distances = []
     for curve in curves:
-        features = _features(apply_curve(curve, coarse))
-        spread = sum(float(x.var(dim=(1, 2), correction=0).sum()) for x in (features, key_features))
-        query_map, key_map = (torch.cat([x, COARSEST_POSITION_WEIGHT * _grid(x)]) for x in (features, key_features))
-        matches = patch_match(query_map[None], key_map[None], patch_size=PATCH_SIZE, neighbors=1, seed=seed)
+        found = features(apply_curve(curve, coarse))
+        query_map = torch.cat([found, COARSEST_POSITION_WEIGHT * grid(found)])
+        matches = patch_match(
+            query_map[None], key_map[None], patch_size=PATCH_SIZE, neighbors=1, seed=seed, key_mask=key_mask
+        )
         # Relative to the spread: a curve that flattens the contrast brings all patches closer.
+        spread = _spread(found.flatten(1)) + key_spread
         distances.append(-float(matches.score.mean()) / max(spread, 1e-6))
     return apply_curve(curves[distances.index(min(distances))], luma)
+
+
+def _spread(x: Tensor) -> float:
+    """Sum of the variances of features ``[C, n]``."""
+    return float(x.var(dim=1, correction=0).sum())
 
 
 def _match_level(level: ColorLevel, coarse: ColorGuess | None, seed: int) -> ColorGuess:
@@ -159,19 +189,31 @@ def _match_level(level: ColorLevel, coarse: ColorGuess | None, seed: int) -> Col
         coarse: result of the coarser level; None at the coarsest.
         seed: of the search.
     """
-    grid = _grid(level.key_luma)
+    keys, at = level.references, places(level.references)
     if coarse is None:
-        query_map = torch.cat([_features(level.luma), COARSEST_POSITION_WEIGHT * _grid(level.luma)])
-        key_map = torch.cat([_features(level.key_luma), COARSEST_POSITION_WEIGHT * grid])
+        query_map = torch.cat([features(level.luma), COARSEST_POSITION_WEIGHT * grid(level.luma)])
+        own = [COARSEST_POSITION_WEIGHT * grid(key.luma) for key in keys]
     else:
         position, color = (_upsample(x, level.luma.shape[1:]) for x in (coarse.position, coarse.chroma))
-        query_map = torch.cat([_features(level.luma), POSITION_WEIGHT * position, CHROMA_WEIGHT * color])
-        key_map = torch.cat([_features(level.key_luma), POSITION_WEIGHT * grid, CHROMA_WEIGHT * level.key_chroma])
-    neighbors = min(NEIGHBORS, level.key_luma.numel())
-    matches = patch_match(query_map[None], key_map[None], patch_size=PATCH_SIZE, neighbors=neighbors, seed=seed)
+        query_map = torch.cat([features(level.luma), POSITION_WEIGHT * position, CHROMA_WEIGHT * color])
+        own = [
+            torch.cat([POSITION_WEIGHT * place, CHROMA_WEIGHT * key.chroma])
+            for place, key in zip(at, keys, strict=True)
+        ]
+    key_map = stack([torch.cat([features(key.luma), x]) for key, x in zip(keys, own, strict=True)])
+    del own
+    matches = patch_match(
+        query_map[None], key_map[None], patch_size=PATCH_SIZE, neighbors=min(NEIGHBORS, count_keys(keys)), seed=seed,
+        key_mask=valid_keys(keys),
+    )  # fmt: skip
     del query_map, key_map  # the largest maps
     temperature = max(-float(matches.score[:, 0].mean()), 1e-6)
-    votes = torch.cat([level.key_chroma, grid, level.key_chroma.square().sum(0, keepdim=True)])
+    votes = stack(
+        [
+            torch.cat([key.chroma, place, key.chroma.square().sum(0, keepdim=True)])
+            for key, place in zip(keys, at, strict=True)
+        ]
+    )
     mean = aggregate(matches, votes[None], patch_size=PATCH_SIZE, temperature=temperature)[0]
     return ColorGuess(mean[:2], mean[2:4], _certainty(mean[:2], mean[4:]))
 
@@ -187,7 +229,7 @@ def _certainty(mean: Tensor, mean_square: Tensor) -> Tensor:
     return power / (power + (mean_square - power).clamp_min(0) + 1e-9)
 
 
-def _features(luma: Tensor) -> Tensor:
+def features(luma: Tensor) -> Tensor:
     """Luminance, its normalized local contrast and its local standard deviation, weighted, ``[3, H, W]``."""
     mean = _blur(luma)
     deviation = (_blur(luma * luma) - mean * mean).clamp_min(1e-7).sqrt()
@@ -199,12 +241,6 @@ def _blur(x: Tensor) -> Tensor:
     """Gaussian blur of a map ``[1, H, W]``, computed on the CPU."""
     blurred = ndimage.gaussian_filter(x[0].cpu().numpy(), BLUR_SIGMA, truncate=3, mode="nearest")
     return torch.from_numpy(blurred)[None].to(x.device)
-
-
-def _grid(x: Tensor) -> Tensor:
-    """Row and column of each pixel of a map, 0..1 from border to border, ``[2, H, W]``."""
-    rows, columns = ((torch.arange(size, device=x.device) + 0.5) / size for size in x.shape[1:])
-    return torch.stack(torch.meshgrid(rows, columns, indexing="ij"))
 
 
 def _upsample(x: Tensor, size: torch.Size) -> Tensor:

@@ -67,6 +67,7 @@ class Edit:
         name: of the function, the command, the tab and the sample.
         summary: one line on what it does.
         partner: second picture that it takes: "mask", "reference", or None.
+        several_partners: whether it takes a list of them, too.
         options: its further arguments.
         companions: further pictures that it may take.
         shifts: what ``return_shifts=True`` also returns: a "picture" of where each pixel was found, in colors, or a
@@ -81,6 +82,7 @@ class Edit:
     options: tuple[Option, ...] = ()
     companions: tuple[Companion, ...] = ()
     shifts: Literal["picture", "map"] | None = None
+    several_partners: bool = False
     device: Literal["all", "network"] | None = None
 
     @property
@@ -126,7 +128,12 @@ EDITS = {
             "colorize",
             "Color a gray photo with the colors of another one of the same scene or kind.",
             "reference",
-            (Option("model", "patches", "patches (coarse to fine), or network (the paper's)", choices=MODELS),),
+            (
+                Option("model", "patches", "patches (coarse to fine), or network (the paper's)", choices=MODELS),
+                Option("fade", True, "leave a photo gray that shows nothing of the references"),
+            ),
+            (Companion("hints", "hints", "the photo with colored strokes on it, or strokes on a transparent layer"),),
+            several_partners=True,
             device="all",
         ),
         Edit(

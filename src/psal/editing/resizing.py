@@ -1,10 +1,11 @@
 """Bicubic resizing, halving and back-projection."""
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 BACK_PROJECTIONS = 6  # leave a largest error of about half an 8-bit level
-CLAMPED_BACK_PROJECTIONS = 20  # clamping slows the convergence
+CLAMPED_BACK_PROJECTIONS = 20  # at most: clamping slows the convergence
 RELAXATION = 1.5  # shrinking what was enlarged has eigenvalues in 0.2..1; 1.5 is best for both ends
 
 
@@ -30,7 +31,9 @@ def halve(x: Tensor) -> Tensor:
     return F.avg_pool2d(x[None], 2, ceil_mode=True)[0]
 
 
-def back_project(large: Tensor, small: Tensor, *, rounds: int = BACK_PROJECTIONS, clamp: bool = False) -> Tensor:
+def back_project(
+    large: Tensor, small: Tensor, *, rounds: int = BACK_PROJECTIONS, clamp: bool = False, tolerance: float = 0.0
+) -> Tensor:
     """Change a large map so that :func:`resize` turns it into the small one.
 
     After Irani and Peleg, "Improving Resolution by Image Registration" (1991): each round adds the enlarged error.
@@ -40,6 +43,7 @@ def back_project(large: Tensor, small: Tensor, *, rounds: int = BACK_PROJECTIONS
         small: ``(B, C, h, w)``, not larger.
         rounds: number of rounds; each removes at least a third of the error.
         clamp: keep the values in 0..1, and clamp after shrinking too, as 8-bit pictures do. Converges more slowly.
+        tolerance: largest error of a channel at which no further round is needed.
 
     Returns:
         ``(B, C, H, W)``
@@ -50,13 +54,19 @@ def back_project(large: Tensor, small: Tensor, *, rounds: int = BACK_PROJECTIONS
     >>> bool((resize(large, (9, 7)) - small).abs().max() < 1e-3)
     True
     """
-    for _ in range(rounds):
-        shrunk = resize(large, (small.shape[-2], small.shape[-1]))
-        error = small - (shrunk.clamp(0, 1) if clamp else shrunk)
-        large = large + RELAXATION * resize(error, (large.shape[-2], large.shape[-1]))
-        if clamp:
-            large = large.clamp(0, 1)
-    return large
+    out = torch.empty_like(large)
+    for channel in range(large.shape[1]):  # one at a time, as large maps take much memory
+        wanted, found = small[:, channel : channel + 1], large[:, channel : channel + 1]
+        for _ in range(rounds):
+            shrunk = resize(found, (wanted.shape[-2], wanted.shape[-1]))
+            error = wanted - (shrunk.clamp_(0, 1) if clamp else shrunk)
+            if tolerance and float(error.abs().max()) <= tolerance:
+                break
+            found = resize(error, (found.shape[-2], found.shape[-1])).mul_(RELAXATION).add_(found)
+            if clamp:
+                found.clamp_(0, 1)
+        out[:, channel : channel + 1] = found
+    return out
 
 
 def enlarge(small: Tensor, size: tuple[int, int]) -> Tensor:

@@ -22,7 +22,7 @@ def candidate_curves(luma: Tensor, reference: Tensor) -> list[Tensor]:
 
     Args:
         luma: ``[1, H, W]``, 0..1.
-        reference: ``[1, h, w]``, 0..1.
+        reference: luminance of the reference, 0..1, of any shape.
 
     Returns:
         Curves ``[256]``, from black to white, for :func:`apply_curve`.

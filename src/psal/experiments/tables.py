@@ -6,24 +6,29 @@ from psal.experiments import (
     colorization_tables,
     layer_speed,
     memory,
+    mutants_tables,
     reconstruction,
     seeding_tables,
     super_resolution_tables,
 )
 from psal.experiments.gmflow import tables as gmflow_tables
+from psal.experiments.inpainting import guide as inpainting_guide
 from psal.experiments.inpainting import large as inpainting_large
 from psal.experiments.inpainting import layers as inpainting_layers
 from psal.experiments.inpainting import tables as inpainting_tables
+from psal.measure.comparison import benchmark_tables
 from psal.measure.record import Record
-from psal.measure.table import Table, quantity_tables
+from psal.measure.table import Table
 
 EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
     "gmflow": gmflow_tables.tables,
+    "inpainting_guide": inpainting_guide.tables,
     "inpainting_large": inpainting_large.tables,
     "inpainting_layers": inpainting_layers.tables,
     **{f"inpainting_{name}": inpainting_tables.tables for name in inpainting_tables.TITLES},
     "layer_speed": layer_speed.tables,
     "memory": memory.tables,
+    "mutants": mutants_tables.tables,
     "reconstruction": reconstruction.tables,
     "seeding": seeding_tables.tables,
     "super_resolution": super_resolution_tables.tables,
@@ -32,5 +37,5 @@ EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
 
 
 def tables_of(record: Record) -> list[Table]:
-    """Tables of a results file: those of its experiment, or the quantities of a benchmark."""
-    return EXPERIMENTS.get(record.path.stem, quantity_tables)(record)
+    """Tables of a results file: those of its experiment, or of a benchmark."""
+    return EXPERIMENTS.get(record.path.stem, benchmark_tables)(record)

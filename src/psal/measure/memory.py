@@ -12,6 +12,7 @@ import torch
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # constants of glibc's malloc.h
 MAX_KEPT_BYTES = 64 * 1024
+STATUS = Path("/proc/self/status")  # Linux only
 
 
 def return_freed_memory() -> None:
@@ -44,28 +45,30 @@ class PeakResident:
     """Peak resident memory of this process since construction, beyond what was resident then."""
 
     def __init__(self) -> None:
-        self._status = Path("/proc/self/status")
-        self._before = self._field("VmRSS") if self._status.exists() else peak_of_process()
+        self._before = _status_field("VmRSS") if STATUS.exists() else peak_of_process()
         self.restart()
 
     def restart(self) -> None:
         """Forget the peak so far; the baseline stays that of the construction."""
-        if self._status.exists():
+        if STATUS.exists():
             Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM
 
     def bytes(self) -> int:
         """The peak since the last restart, minus the baseline."""
-        return (self._field("VmHWM") if self._status.exists() else peak_of_process()) - self._before
-
-    def _field(self, name: str) -> int:
-        line = next(line for line in self._status.read_text().splitlines() if line.startswith(name + ":"))
-        return int(line.split()[1]) * 1024
+        return peak_of_process() - self._before
 
 
 def peak_of_process() -> int:
-    """Peak resident memory of this process over its whole life, in bytes."""
+    """Peak resident memory of this process over its whole life, or since :meth:`PeakResident.restart`, in bytes."""
+    if STATUS.exists():  # the usage below would include what the parent held when it started this process
+        return _status_field("VmHWM")
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _status_field(name: str) -> int:
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith(name + ":"))
+    return int(line.split()[1]) * 1024
 
 
 def memory_of_tree(pid: int) -> int:

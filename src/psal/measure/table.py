@@ -57,11 +57,11 @@ def _origin(metadata: dict[str, Any]) -> str:
 
 def quantity_tables(record: Record) -> list[Table]:
     """One table of all quantities of a benchmark; see :class:`psal.measure.quantities.Quantities`."""
-    cells = record.cells.values()
+    cells = [cell for cell in record.cells.values() if "rows" in cell]
     labeled = any("label" in cell for cell in cells)
     rows = []
     for cell in cells:
-        for index, row in enumerate(cell.get("rows", [])):
+        for index, row in enumerate(cell["rows"]):
             low, high = map(number, row["spread"])
             value = f"{number(row['value'])} {row['unit']}".strip()
             spread = f"{low} to {high}" if low != high else ""

@@ -60,6 +60,30 @@ def test_networks_are_compared_on_pictures_with_masks(
     assert "inpainting_scenes.json has 'contextual contextual 0' of other weights: add --overwrite" in other.stderr
 
 
+def test_fills_with_and_without_a_guide_are_compared(
+    bench: Run, scenes: Path, write_weights: WriteWeights, tmp_path: Path
+) -> None:
+    done = bench("guide", "--data", scenes)
+    assert (done.returncode, done.stderr) == (0, "")
+    cells = record(tmp_path, "inpainting_guide")["cells"]
+    assert set(cells) == {"patches", "guided by truth"}  # no network was given
+    assert cells["patches"]["scores"]["l1"] != cells["guided by truth"]["scores"]["l1"]
+
+    done = bench("guide", "--data", scenes, "--psal3", write_weights("psal3"), "--overwrite")
+    assert (done.returncode, done.stderr) == (0, "")
+    cells = record(tmp_path, "inpainting_guide")["cells"]
+    assert set(cells) == {"patches", "network", "guided by network", "guided by truth"}
+    assert len({cell["scores"]["l1"][0] for cell in cells.values()}) == 4
+    for title in ("guided by the truth at 1/8", "Difference to psal.inpaint"):
+        assert title in " ".join(done.stdout.replace("│", " ").split())
+    with Image.open(tmp_path / "results" / "inpainting_guide_strip.png") as strip:
+        assert strip.size > (300, 300)
+
+    other = bench("guide", "--data", scenes, "--psal3", write_weights("psal3", seed=1))
+    assert other.returncode == 2
+    assert "inpainting_guide.json has 'network' of other weights: add --overwrite" in other.stderr
+
+
 @pytest.mark.parametrize("part", ["rectangles", "freeform"])
 def test_random_holes_are_the_same_in_every_run(
     part: str, bench: Run, write_weights: WriteWeights, tmp_path: Path

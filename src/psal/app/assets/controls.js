@@ -11,7 +11,7 @@ export function choose(input, then) {
   find(input).click();
 }
 
-export function setUpControls(editor, openFile) {
+export function setUpControls(editor, openFile, folder) {
   for (const id of ["choose", "open"]) find(id).onclick = openFile;
   find("sample").onclick = () => editor.openSample();
   find("download").onclick = () => editor.download();
@@ -36,9 +36,15 @@ export function setUpControls(editor, openFile) {
   find("zoom-full").onclick = () => editor.zoom((view) => view.zoomBy(1 / (view.scale * editor.screen.ratio)));
   for (const button of document.querySelectorAll("[data-tool]")) button.onclick = () => editor.setTool(button.dataset.tool);
   find("size").onchange = (event) => editor.setSize(Number(event.target.value));
-  find("size-slider").oninput = (event) => editor.setSize(Math.exp((Number(event.target.value) / 100) * Math.log(1000)));
+  find("size-slider").oninput = (event) => {
+    editor.setSize(Math.exp((Number(event.target.value) / 100) * Math.log(1000)));
+    editor.previewSize(true);
+  };
+  find("size-slider").onchange = () => editor.previewSize(false);
   for (const [event, shows] of Object.entries({ pointerdown: true, pointerup: false, pointerleave: false, blur: false }))
     find("original").addEventListener(event, () => editor.showOriginal(shows));
+  find("original").addEventListener("keydown", ({ key }) => [" ", "Enter"].includes(key) && editor.showOriginal(true));
+  find("original").addEventListener("keyup", () => editor.showOriginal(false));
 
   addEventListener("dragover", (event) => {
     event.preventDefault();
@@ -48,11 +54,13 @@ export function setUpControls(editor, openFile) {
   addEventListener("drop", (event) => {
     event.preventDefault();
     document.body.classList.remove("dropping");
-    if (event.dataTransfer.files.length) editor.open(event.dataTransfer.files[0]);
+    const { files } = event.dataTransfer;
+    if (files.length > 1 || folder.isOpen()) folder.show(files);
+    else if (files.length) editor.open(files[0]);
   });
   addEventListener("paste", (event) => {
     const [file] = event.clipboardData.files;
-    if (file) editor.open(file);
+    if (file && !folder.isOpen()) editor.open(file);
   });
   addEventListener("beforeunload", (event) => editor.hasUnsavedWork() && event.preventDefault());
 }

@@ -6,7 +6,7 @@ import { Gestures } from "./gestures.js";
 import { setUpKeys } from "./keys.js";
 import { Panel, say } from "./panel.js";
 import { Screen } from "./screen.js";
-import { ask, askJson, follow, save } from "./server.js";
+import { askJson, follow, save } from "./server.js";
 import { View } from "./view.js";
 
 const MIN_STEP = 0.6; // pixels of the screen between two points of a stroke
@@ -186,6 +186,7 @@ class Editor {
 
   undo() {
     this.collected = 0;
+    if (this.state?.job) return this.act("/stop"); // what runs is the last thing that was done
     return this.goTo(this.state?.position - 1);
   }
 
@@ -232,6 +233,13 @@ class Editor {
     this.screen.redraw();
   }
 
+  // In the middle of the photograph, while the slider moves: a finger has no cursor to see it by.
+  previewSize(shows) {
+    const { screenWidth, screenHeight, scale } = this.view, size = this.size * scale;
+    this.screen.cursor = shows && this.state ? { x: screenWidth / 2, y: screenHeight / 2, size, label: `${this.size} px` } : null;
+    this.screen.redraw();
+  }
+
   showOriginal(shows) {
     this.screen.showsOriginal = shows;
     find("original").setAttribute("aria-pressed", String(shows));
@@ -257,8 +265,7 @@ class Editor {
 
 export const editor = new Editor();
 const openFile = () => choose("file", ([file]) => editor.open(file));
-setUpControls(editor, openFile);
+setUpControls(editor, openFile, setUpFolder(editor, choose));
 setUpKeys(editor, openFile);
-setUpFolder({ ask, askJson, choose });
 editor.panel.setUp(choose);
 editor.resume();

@@ -1,29 +1,48 @@
 // A folder of photographs with one mask: sent one after the other, fetched as one zip.
 
+import { ask, askJson } from "./server.js";
+
 const find = (id) => document.getElementById(id);
 
-export function setUpFolder({ ask, askJson, choose }) {
+export function setUpFolder(editor, choose) {
   const dialog = find("folder");
   let mask = null, photos = [], stopping = null, id = null;
 
   const ready = () => (find("folder-run").disabled = !mask || !photos.length);
-  for (const name of ["folder-start", "folder-open"])
-    find(name).onclick = () => {
-      ready();
-      dialog.showModal();
-    };
-  find("folder-mask").onclick = () =>
-    choose("partner", ([file]) => {
-      mask = file;
-      find("folder-mask-name").textContent = file.name;
-      ready();
-    });
-  find("folder-photos").onclick = () =>
-    choose("many", (files) => {
-      photos = [...files];
-      find("folder-photos-name").textContent = photos.length === 1 ? photos[0].name : `${photos.length} photographs`;
-      ready();
-    });
+  const isOpen = () => dialog.open;
+
+  // Opens the dialog, with the photographs that were dropped, if any were.
+  function show(files = []) {
+    if (stopping) return;
+    find("folder-marked").hidden = !editor.state?.hole;
+    if (files.length) setPhotos(files);
+    ready();
+    if (!dialog.open) dialog.showModal();
+  }
+
+  function setMask(file) {
+    mask = file;
+    find("folder-mask-name").textContent = file.name;
+    ready();
+  }
+
+  function setPhotos(files) {
+    photos = [...files];
+    find("folder-photos-name").textContent = photos.length === 1 ? photos[0].name : `${photos.length} photographs`;
+    ready();
+  }
+
+  for (const name of ["folder-start", "folder-open"]) find(name).onclick = () => show();
+  find("folder-mask").onclick = () => choose("partner", ([file]) => setMask(file));
+  find("folder-marked").onclick = async () => {
+    try {
+      const answer = await ask(`/photos/${editor.state.id}/mask`, { method: "GET" });
+      setMask(new File([await answer.blob()], "what is marked.png"));
+    } catch (error) {
+      find("folder-status").textContent = error.message;
+    }
+  };
+  find("folder-photos").onclick = () => choose("many", setPhotos);
   find("folder-close").onclick = () => (stopping ? stopping.abort() : dialog.close());
   dialog.addEventListener("cancel", (event) => stopping && event.preventDefault());
   find("folder-run").onclick = run;
@@ -61,7 +80,7 @@ export function setUpFolder({ ask, askJson, choose }) {
   }
 
   function working(works) {
-    for (const name of ["mask", "photos", "run"]) find(`folder-${name}`).disabled = works;
+    for (const name of ["mask", "marked", "photos", "run"]) find(`folder-${name}`).disabled = works;
     find("folder-bar").hidden = false;
     find("folder-close").textContent = works ? "Stop" : "Close";
     if (works) {
@@ -69,4 +88,6 @@ export function setUpFolder({ ask, askJson, choose }) {
       find("folder-failures").replaceChildren();
     }
   }
+
+  return { isOpen, show };
 }

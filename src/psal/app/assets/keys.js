@@ -17,7 +17,7 @@ export function setUpKeys(editor, openFile) {
     if (control && key === "z") return event.preventDefault(), event.shiftKey ? editor.redo() : editor.undo();
     if (control && key === "y") return event.preventDefault(), editor.redo();
     if (control && key === "s") return event.preventDefault(), editor.download();
-    if (control || event.altKey) return;
+    if ((control || event.altKey) && !event.getModifierState("AltGraph")) return; // AltGr writes [ on many keyboards
     if (key in TOOLS) return editor.setTool(TOOLS[key]);
     if (key === "[" || key === "]") return editor.setSize(step(editor.size, key === "]" ? 1 : -1));
     if (key === "o" && !event.repeat) return editor.showOriginal(true);
@@ -42,6 +42,13 @@ export function setUpKeys(editor, openFile) {
     }
     if (event.key.toLowerCase() === "o") editor.showOriginal(false);
     if (["Control", "Shift", "Meta"].includes(event.key)) editor.fillCollected();
+  });
+
+  // Keys that are released in another window.
+  addEventListener("blur", () => {
+    editor.gestures.space = false;
+    canvas.classList.toggle("hand", editor.tool === "hand");
+    editor.showOriginal(false);
   });
 
   // The space bar must press the button that has the focus, but only move the photograph on the canvas.

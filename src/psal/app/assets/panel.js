@@ -71,9 +71,11 @@ export class Panel {
   }
 
   show(state, old) {
-    find("title").textContent = `${state.name} · ${state.width} × ${state.height}`;
+    find("name").textContent = state.name;
+    find("dimensions").textContent = ` · ${state.width} × ${state.height}`;
+    document.title = `${state.name} – psal`;
     const running = Boolean(state.job);
-    find("undo").disabled = running || state.position === 0;
+    find("undo").disabled = !running && state.position === 0;
     find("redo").disabled = running || state.position === state.steps.length;
     find("fill").hidden = running || !state.hole;
     for (const id of ["invert", "clear", "grow", "mask-file", "another"]) find(id).disabled = running;

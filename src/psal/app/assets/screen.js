@@ -81,7 +81,7 @@ export class Screen {
   }
 
   drawCursor() {
-    const { context, cursor: { x, y, size, cross } } = this;
+    const { context, cursor: { x, y, size, cross, label } } = this;
     for (const [color, width] of [["rgb(0 0 0 / 75%)", 3], ["#fff", 1.25]]) {
       Object.assign(context, { strokeStyle: color, lineWidth: width });
       context.beginPath();
@@ -94,6 +94,10 @@ export class Screen {
       }
       context.stroke();
     }
+    if (!label) return;
+    Object.assign(context, { font: "600 15px system-ui, sans-serif", textAlign: "center", lineWidth: 3, strokeStyle: "#000", fillStyle: "#fff" });
+    context.strokeText(label, x, y + 5);
+    context.fillText(label, x, y + 5);
   }
 }
 

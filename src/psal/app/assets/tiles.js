@@ -3,6 +3,7 @@
 const SIDE = 512;
 const MAX_KEPT = 240; // one has a megabyte
 const MAX_LEVEL = 8;
+const FIRST_PAUSE = 250, LONGEST_PAUSE = 8000; // milliseconds until a tile that did not come is asked for again
 
 export class Tiles {
   constructor(layer, onLoad) {
@@ -68,7 +69,7 @@ export class Tiles {
     if (!tile) tile = { level, column, row, bitmap: null, shown: -1, wanted: this.version, loading: false, failed: 0 };
     this.kept.delete(key); // and in again at the end: the oldest go first
     this.kept.set(key, tile);
-    if (tile.shown !== tile.wanted && !tile.loading && tile.failed < 3) this.load(tile, key);
+    if (tile.shown !== tile.wanted && !tile.loading) this.load(tile, key);
     for (const [old, other] of this.kept) {
       if (this.kept.size <= MAX_KEPT) break;
       other.bitmap?.close();
@@ -82,16 +83,16 @@ export class Tiles {
     const { id } = this, version = tile.wanted;
     try {
       const answer = await fetch(`/photos/${id}/tiles/${this.layer}/${key}?v=${version}`);
+      if (answer.status === 403) return; // the photograph is no longer there: not asked for again
       if (!answer.ok) throw new Error(answer.statusText);
       const bitmap = answer.status === 204 ? null : await createImageBitmap(await answer.blob());
       if (id !== this.id) return bitmap?.close();
       tile.bitmap?.close();
       Object.assign(tile, { bitmap, shown: version, failed: 0 });
     } catch {
-      tile.failed++;
-    } finally {
-      tile.loading = false;
-      if (id === this.id) this.onLoad();
+      await new Promise((resolve) => setTimeout(resolve, Math.min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** tile.failed++)));
     }
+    tile.loading = false;
+    if (id === this.id) this.onLoad();
   }
 }

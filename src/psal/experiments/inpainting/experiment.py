@@ -7,22 +7,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor
-
 from psal.data.image_folder import fingerprint
 from psal.errors import UsageError
 from psal.experiments.experiment import Progress
 from psal.experiments.inpainting.fillers import Filler, fill_by_patches, fill_by_telea, has_opencv, network_filler
 from psal.experiments.inpainting.lpips import LPIPS
-from psal.experiments.inpainting.metrics import score
-from psal.experiments.inpainting.pictures import MaskedPicture, MaskedPictures
+from psal.experiments.inpainting.pictures import MaskedPictures
+from psal.experiments.inpainting.scoring import draw_strip, filled_by, scores_of_filler
 from psal.experiments.inpainting.tables import NETWORKS, WITHOUT_TRAINING, title
 from psal.experiments.networks import Network, cell_name
 from psal.measure.record import Cell, Record
 from psal.training.loop import weights_of
-
-DRAWN = 5  # pictures in the strip
 
 
 @dataclass(frozen=True)
@@ -86,8 +81,8 @@ class InpaintingExperiment:
         Raises:
             UsageError: if a cell was measured with other weights.
         """
-        identities = {name: _identity(weights) for name, (_, weights) in self._networks().items()}
-        _check_same_weights(record, identities)
+        identities = {name: identity_of(weights) for name, (_, weights) in self._networks().items()}
+        check_same_weights(record, identities)
         done = 0
         for name, (shown, filler) in self._cells().items():
 
@@ -103,23 +98,16 @@ class InpaintingExperiment:
 
     def draw(self, record: Record, folder: Path) -> list[str]:
         """Draw some pictures filled by each method, with the first seed of each network."""
-        from psal.experiments.plots import save_grid
-
         path = folder / f"{self.name}_strip.png"
         missing = [weights_of(run) for runs in self.runs.values() for run in runs if not weights_of(run).exists()]
         if missing:  # results are kept longer than the training runs behind them
             return [f"{path} is not drawn: {missing[0]} does not exist any more"]
-        fillers = {shown: build() for shown, build in self._cells(max_seeds=1).values()}
-        rows: dict[str, dict[str, Tensor]] = {}
-        for picture in _spread(list(self.pictures), DRAWN):
-            images = {"given": torch.where(picture.hole, 1.0, picture.truth)}
-            images |= {shown: _filled(filler, picture) for shown, filler in fillers.items()}
-            rows[picture.name] = images | {"truth": picture.truth}
-        save_grid(rows, path)
+        fills = {shown: partial(filled_by, build()) for shown, build in self._cells(max_seeds=1).values()}
+        draw_strip(fills, self.pictures, path)
         return []
 
 
-def _identity(weights: Path) -> Cell:
+def identity_of(weights: Path) -> Cell:
     """Return what tells a file of weights from others; nothing if it does not exist any more."""
     if not weights.exists():
         return {}
@@ -127,43 +115,19 @@ def _identity(weights: Path) -> Cell:
         return {"weights": hashlib.file_digest(file, "sha256").hexdigest()[:16]}
 
 
-def _check_same_weights(record: Record, identities: Mapping[str, Cell]) -> None:
+def check_same_weights(record: Record, identities: Mapping[str, Cell]) -> None:
+    """Check that no cell was measured with other weights.
+
+    Args:
+        record: the results.
+        identities: of the weights of each cell, by its name; see :func:`identity_of`.
+
+    Raises:
+        UsageError: if one was.
+    """
     for name, identity in identities.items():
         if identity and name in record.cells and record.cells[name].get("weights") != identity["weights"]:
             raise UsageError(
                 f"{record.path} has {name!r} of other weights: "
                 "add --overwrite to measure again, or choose another folder"
             )
-
-
-def _filled(filler: Filler, picture: MaskedPicture) -> Tensor:
-    """Fill a picture; what is in the hole is hidden from the filler."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(0)
-        filled = filler(torch.where(picture.hole, 0.5, picture.truth), picture.hole)
-    return torch.where(picture.hole, filled, picture.truth)
-
-
-def _spread(pictures: list[MaskedPicture], count: int) -> list[MaskedPicture]:
-    """Return some of the pictures, evenly spaced."""
-    step = max(1, len(pictures) // count)
-    return pictures[::step][:count]
-
-
-def scores_of_filler(
-    filler: Filler, pictures: MaskedPictures, lpips: LPIPS | None, report: Callable[[int], None]
-) -> dict[str, list[float]]:
-    """Fill all pictures and return the metrics of each.
-
-    Args:
-        filler: fills a picture.
-        pictures: the test pictures.
-        lpips: network for the perceptual distance; None leaves it out.
-        report: called with the number of pictures done.
-    """
-    scores: dict[str, list[float]] = {}
-    for number, picture in enumerate(pictures, 1):
-        for metric, value in score(_filled(filler, picture), picture.truth, picture.hole, lpips).items():
-            scores.setdefault(metric, []).append(value)
-        report(number)
-    return scores

@@ -35,9 +35,9 @@ def network_filler(weights: Path, network: Network) -> Filler:
     return lambda image, hole: fill(generator, image, hole)
 
 
-def fill_by_patches(image: Tensor, hole: Tensor) -> Tensor:
+def fill_by_patches(image: Tensor, hole: Tensor, guide: Tensor | None = None) -> Tensor:
     """Fill by :func:`psal.inpaint`."""
-    filled: Tensor = inpaint(image, hole[0, 0], seed=SEED)
+    filled: Tensor = inpaint(image, hole[0, 0], seed=SEED, guide=guide)
     return filled
 
 

@@ -100,3 +100,15 @@ def summary(name: str, values: Sequence[float]) -> str:
     digits = METRICS[name].digits
     low, high = interval(values)
     return f"{statistics.fmean(values):.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def difference(name: str, values: Sequence[float], baseline: Sequence[float]) -> str:
+    """Mean difference of a metric to a baseline, picture by picture, and its interval, as text.
+
+    >>> difference("psnr", [20.0, 21.0], [19.5, 20.5])
+    '+0.50 (+0.50 to +0.50)'
+    """
+    differences = [a - b for a, b in zip(values, baseline, strict=True)]
+    digits = METRICS[name].digits
+    low, high = interval(differences)
+    return f"{statistics.fmean(differences):+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})"

@@ -3,7 +3,7 @@
 import statistics
 
 from psal.experiments import paper
-from psal.experiments.inpainting.metrics import METRICS, interval, summary
+from psal.experiments.inpainting.metrics import METRICS, difference, summary
 from psal.experiments.networks import Network, cells_of
 from psal.measure.record import Record
 from psal.measure.table import Table
@@ -76,13 +76,7 @@ def _differences(record: Record, metrics: list[str]) -> list[Table]:
         found = scores_of(record, network)
         if not baseline or not found or network == BASELINE:
             continue
-        cells = []
-        for name in metrics:
-            values = [a - b for a, b in zip(found[name], baseline[name], strict=True)]
-            low, high = interval(values)
-            digits = METRICS[name].digits
-            cells.append(f"{statistics.fmean(values):+.{digits}f} ({low:+.{digits}f} to {high:+.{digits}f})")
-        rows.append([title(network), *cells])
+        rows.append([title(network), *(difference(name, found[name], baseline[name]) for name in metrics)])
     if not rows:
         return []
     heads = [METRICS[name].title for name in metrics]

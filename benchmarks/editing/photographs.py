@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from benchmarks.quality import Mask, Pixels
+from benchmarks.editing.methods import Mask, Pixels
 from psal.data import davis
 
 FRAME_DISTANCE = 10

@@ -5,10 +5,8 @@ import torch
 from numpy.typing import NDArray
 from skimage.metrics import structural_similarity
 
+from benchmarks.editing.methods import Mask, Pixels
 from psal.measure import picture_quality
-
-Pixels = NDArray[np.uint8]  # (H, W, 3)
-Mask = NDArray[np.bool_]  # (H, W), True in the hole
 
 BORDER = 2  # pixels that super-resolution papers leave out
 
