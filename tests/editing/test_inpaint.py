@@ -63,17 +63,6 @@ def test_rough_surface_stays_rough_next_to_a_smooth_one_of_its_color() -> None:
     assert filled[:, hole].var() > 0.7 * image[:, hole].var()
 
 
-def test_rows_lead_to_sources_of_their_height() -> None:
-    """Guards against ground in the sky: two areas look the same and differ in height alone."""
-    noise = torch.rand(1, 150, 190, generator=torch.Generator().manual_seed(0))
-    image = (0.45 + 0.1 * noise).repeat(3, 1, 1)
-    image[:, 60:90] = 0.8 + 0.1 * noise[:, 60:90]
-    hole = box_mask(150, 190, (8, 52, 60, 120))
-    _, shifts = psal.inpaint(image, hole, seed=0, return_shifts=True)
-    above = shifts.source // 190 < 75
-    assert above.mean() > 0.9
-
-
 @pytest.mark.parametrize("content", [0.0, 1.0])
 def test_values_in_the_hole_are_ignored(content: float) -> None:
     image, hole = torch.rand(3, 53, 61, generator=torch.Generator().manual_seed(0)), box_mask(53, 61, (20, 38, 25, 50))
@@ -98,7 +87,7 @@ def test_same_seed_same_bits_on_any_thread_count() -> None:
 
 
 def test_seeds_far_apart_differ() -> None:
-    image, hole = torch.rand(3, 80, 95, generator=torch.Generator().manual_seed(1)), box_mask(80, 95, (20, 60, 22, 73))
+    image, hole = torch.rand(3, 40, 45, generator=torch.Generator().manual_seed(1)), box_mask(40, 45, (10, 30, 12, 33))
     results = [psal.inpaint(image, hole, seed=seed) for seed in (0, 2**62, 2**63 - 1, -(2**63))]
     assert all(not a.equal(b) for a, b in combinations(results, 2))
 

@@ -8,6 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from psal.editing.hole_filling.fill_energy import energy
 from psal.editing.hole_filling.fill_request import FillRequest
 from psal.editing.hole_filling.guide import Guide
 from psal.editing.hole_filling.hole_geometry import (
@@ -19,20 +20,17 @@ from psal.editing.hole_filling.hole_geometry import (
 )
 from psal.editing.hole_filling.level_fill import LevelFill, start_level
 from psal.editing.hole_filling.masked_pyramid import Level, build_pyramid
-from psal.editing.hole_filling.patch_voting import best_sources
+from psal.editing.hole_filling.onion_peeling import peel_onion
+from psal.editing.hole_filling.patch_search import random_candidates, search
+from psal.editing.hole_filling.patch_voting import best_sources, vote
 from psal.editing.hole_filling.poisson_blending import blend_sources
-from psal.editing.hole_filling.search_turn import (
-    MAX_TURNS,
-    MAX_TURNS_COARSEST,
-    MAX_TURNS_FINEST,
-    MIN_CHANGE,
-    search_and_vote,
-)
 from psal.editing.hole_filling.shift_upsampling import MIN_KEYS, upsample_shifts
-from psal.editing.hole_filling.starts import best_start, energy
-from psal.editing.hole_filling.vertical_prior import add_vertical_prior
 from psal.seeds import add_to_seed
 
+MAX_TURNS_COARSEST, MAX_TURNS, MAX_TURNS_FINEST = 6, 4, 2  # of search and vote, per level
+MIN_CHANGE = 0.002  # mean absolute change of the hole's features (0..1) in one turn, below which a level ends
+MATCH_DECAY = 1.6  # a pixel loses this factor of its weight in matching per pixel of depth
+MIN_MATCH_WEIGHT = 0.02  # keeps deep pixels from underflow
 SEEDS_PER_LEVEL = 1000  # distance between the seeds of two levels
 UPSAMPLING_SEED = 500  # within a level; beyond the seeds of its turns
 
@@ -56,11 +54,11 @@ def fill_hole(request: FillRequest) -> Filled:
     if request.guide is not None:
         leader = Guide(request.guide.where(hole, request.color), len(pyramid))
     finest_sources = pyramid[0].sources
-    top = pyramid.pop()
-    coarsest, fill = len(pyramid), start_level(top)
+    fill = start_level(pyramid.pop())
+    coarsest = len(pyramid)
     if request.avoid is not None:
         fill = _avoid(fill, request.avoid, coarsest)
-    fill = leader.start(fill, coarsest, seed) if leader else best_start(add_vertical_prior(fill, top), seed)
+    fill = leader.start(fill, coarsest, seed) if leader else peel_onion(fill, seed)
     for level in range(coarsest, -1, -1):
         level_seed = add_to_seed(seed, SEEDS_PER_LEVEL * (level + 1))
         if level < coarsest:
@@ -68,7 +66,7 @@ def fill_hole(request: FillRequest) -> Filled:
         turns = MAX_TURNS_COARSEST if level == coarsest else MAX_TURNS if level else MAX_TURNS_FINEST
         for turn in range(turns):
             query = leader.lead(fill, level) if leader else fill
-            fill, change = search_and_vote(fill, query.channels, add_to_seed(level_seed, turn))
+            fill, change = _search_and_vote(fill, query.channels, add_to_seed(level_seed, turn))
             request.report(0.9 * 4.0**-level * (1 + 3 * (turn + 1) / turns) / 4)
             if change < MIN_CHANGE:
                 break
@@ -94,6 +92,14 @@ def _avoid(fill: LevelFill, avoid: Tensor, level: int) -> LevelFill:
 def has_valid_key(sources: Tensor) -> bool:
     """Whether pixels that may be copied, bool ``[H, W]``, have room for a patch."""
     return bool(valid_keys(patches_touching(~sources)).any())
+
+
+def _search_and_vote(fill: LevelFill, query: Tensor, seed: int) -> tuple[LevelFill, float]:
+    """One turn with the channels to search for; also returns the mean absolute change of the hole's channels."""
+    weight = (MATCH_DECAY**-fill.depth).clamp_min(MIN_MATCH_WEIGHT)
+    found = search(replace(fill, channels=query), weight, fill.queries, random_candidates(fill, seed), seed)
+    voted = vote(replace(found, channels=fill.channels), fill.hole)
+    return voted, (voted.channels - fill.channels)[:, fill.hole].abs().mean().item()
 
 
 def _count_levels(hole: Tensor) -> int:

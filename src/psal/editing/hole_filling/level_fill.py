@@ -33,7 +33,7 @@ class LevelFill:
     """
 
     region: Region
-    keys: Tensor  # [C + 1, H, W]: features − ½, which loses less to cancellation, and the sum of squares
+    keys: Tensor  # [C + 1, H, W]: features − ½, which loses less to cancellation, and the sum of their squares
     valid_keys: Tensor  # bool [H, W], patches of pixels that may all be copied
     atlas: WindowAtlas  # of the region
     channels: Tensor  # [C, h, w], features − ½: known pixels and the current fill
@@ -42,7 +42,6 @@ class LevelFill:
     queries: Tensor  # bool [h, w], patches that touch the hole
     index: Tensor  # int64 [h, w], match of each query; −1 for none
     distance: Tensor  # [h, w], mean squared difference between a query's patch and its match
-    places: int = 0  # how many channels, the last ones, hold the place in the picture, which a vote does not change
 
     @property
     def key_width(self) -> int:

@@ -25,8 +25,6 @@ def vote(fill: LevelFill, target: Tensor) -> LevelFill:
     """
     matches = Matches(fill.index[None, None], _vote_logits(fill)[None, None])
     values = aggregate(matches, fill.keys[None, :-1], patch_size=PATCH_SIZE)[0]
-    voted = len(values) - fill.places
-    values = torch.cat([values[:voted], fill.channels[voted:]])
     return replace(fill, channels=values.where(target, fill.channels))
 
 
