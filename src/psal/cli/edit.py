@@ -48,7 +48,9 @@ Alpha = Annotated[
 MAX_VARIANTS = 100
 Variants = Annotated[
     int,
-    typer.Option(min=1, max=MAX_VARIANTS, help="fills to write, best first: OUT, OUT_variant2, …, of other sources"),
+    typer.Option(
+        min=1, max=MAX_VARIANTS, help="number of fills, of different sources, best first: OUT, OUT_variant2, …"
+    ),
 ]
 Compare = Annotated[
     bool, typer.Option("--compare", help="also write before and after side by side, as OUT_compare.png")

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from psal.cli.jobs import Job, Paths
+from psal.cli.jobs import VARIANT, Job, Paths
 from psal.cli.lengths import length_in_pixels
 from psal.editing.registry import Edit
 from psal.progress import Progress
@@ -76,16 +76,16 @@ def edit_file(request: Request, job: Job, progress: Progress) -> Outcome:
     photo = Photo.open(job.photo)
     check_can_hold(job.out, photo.pixels)  # before the work
     made = Made(photo)
-    if not job.keeps_out or set(job.extras) - {"compare"}:
+    if not job.keeps_out or "shifts" in job.extras:
         made = _edit(request, job, photo, progress)
     if job.keeps_out:
-        made, note = Made(Photo.open(job.out), made.shifts, variants=made.variants), f"{job.out} is kept as it was"
+        made, note = Made(Photo.open(job.out), made.shifts), f"{job.out} is kept as it was"
     else:
         note = _save(job, photo, made)
         if request.options.get("fade") and _is_gray(made.photo):
             note = "; ".join(filter(None, [note, LEFT_GRAY]))
     for number, variant in enumerate(made.variants, 2):
-        if path := job.extras.get(f"variant{number}"):
+        if path := job.extras.get(f"{VARIANT}{number}"):
             variant.save(path)
     if "shifts" in job.extras and made.shifts is not None:
         made.shifts.save(job.extras["shifts"])
@@ -105,7 +105,8 @@ def _edit(request: Request, job: Job, photo: "Photo", progress: Progress) -> Mad
     if edit.partner == "mask":
         hole = _hole(request, job, photo)
         if not hole.any():
-            return Made(photo, empty_map(photo.height, photo.width), NO_HOLE)
+            copies = (photo,) * (request.paths.variants - 1)
+            return Made(photo, empty_map(photo.height, photo.width), NO_HOLE, copies)
         own_alpha = "mask" not in job.partners  # what is filled then becomes opaque
         pictures.append(None if own_alpha else hole)
         if not own_alpha:

@@ -11,6 +11,7 @@ from psal.io.atomic import DiskFullError, check_folder_is_writable
 from psal.io.formats import FORMAT_BY_SUFFIX, READ_SUFFIXES, output_format
 from psal.messages import describe
 
+VARIANT = "variant"  # and its number, among the extras of a job
 FOLDER_ENDS = tuple(end for end in (os.sep, os.altsep) if end)  # pathlib drops a trailing one
 
 
@@ -29,7 +30,8 @@ class Paths:
         compare: also write before and after side by side, beside ``out``, with "_compare" after its stem.
         variants: how many results to write; the second one beside ``out``, with "_variant2" after its stem, and so on.
         overwrite: replace existing files. Without it, an existing file is an error for a single photo. In a folder,
-            photos with all their outputs are skipped, and for the others only missing outputs are written.
+            photos with all their outputs are skipped, and for the others only missing outputs are written; variants
+            are written all together or not at all.
     """
 
     photo: Path
@@ -101,7 +103,7 @@ def plan_jobs(paths: Paths) -> Plan:
             continue
         out = _output(photo, paths.out, many)
         extras = {
-            f"variant{number}": out.with_name(f"{out.stem}_variant{number}{out.suffix}")
+            f"{VARIANT}{number}": out.with_name(f"{out.stem}_variant{number}{out.suffix}")
             for number in range(2, paths.variants + 1)
         }
         if paths.shifts is not None:
@@ -227,7 +229,12 @@ def _without_existing(jobs: list[Job]) -> Plan:
         existing = [path for path in job.extras.values() if path.exists()]
         missing = {name: path for name, path in job.extras.items() if path not in existing}
         if job.out.exists():
-            if missing:
+            variant = next((path for name, path in missing.items() if name.startswith(VARIANT)), None)
+            if variant:  # the order of variants depends on their count
+                failures.append(
+                    f"{job.photo}: {job.out} exists, but {variant} does not: add --overwrite to write all again"
+                )
+            elif missing:
                 left.append(replace(job, extras=missing, keeps_out=True))
             else:
                 passed_over.append(f"{job.photo}: {job.out} exists")

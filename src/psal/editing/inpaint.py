@@ -32,7 +32,7 @@ NOTHING = torch.empty(0, dtype=torch.int64)
 
 
 class InpaintKeywords(TypedDict, total=False):
-    """Keywords of :func:`inpaint`, for type checkers: all but ``return_shifts``."""
+    """Keywords of :func:`inpaint`, for type checkers: all that do not change what it returns."""
 
     seed: int | None
     device: str | torch.device
@@ -44,22 +44,35 @@ class InpaintKeywords(TypedDict, total=False):
     invert: bool
     grow: int
     feather: int
-    variants: int | None
     progress: Progress | None
 
 
 @overload
 def inpaint(
     image: ImageLike, mask: ImageLike | None, *,
-    return_shifts: Literal[False] = ..., **keywords: Unpack[InpaintKeywords],
+    variants: None = ..., return_shifts: Literal[False] = ..., **keywords: Unpack[InpaintKeywords],
 ) -> Any: ...  # fmt: skip
 
 
 @overload
 def inpaint(
     image: ImageLike, mask: ImageLike | None, *,
-    return_shifts: Literal[True], **keywords: Unpack[InpaintKeywords],
+    variants: None = ..., return_shifts: Literal[True], **keywords: Unpack[InpaintKeywords],
 ) -> tuple[Any, ShiftMap]: ...  # fmt: skip
+
+
+@overload
+def inpaint(
+    image: ImageLike, mask: ImageLike | None, *,
+    variants: int, return_shifts: Literal[False] = ..., **keywords: Unpack[InpaintKeywords],
+) -> list[Any]: ...  # fmt: skip
+
+
+@overload
+def inpaint(
+    image: ImageLike, mask: ImageLike | None, *,
+    variants: int, return_shifts: Literal[True], **keywords: Unpack[InpaintKeywords],
+) -> list[tuple[Any, ShiftMap]]: ...  # fmt: skip
 
 
 def inpaint(
@@ -107,9 +120,8 @@ def inpaint(
 
     Returns:
         A picture of the same kind as ``image`` (a :class:`psal.Photo` for a path), bit for bit the same outside the
-        hole, grown and feathered; with ``variants`` a list of them.
-        A copy if there is no hole. With ``return_shifts``, a pair of it and a
-        :class:`psal.ShiftMap` in its place.
+        hole, grown and feathered. A copy if there is no hole. With ``return_shifts``, a pair of it and a
+        :class:`psal.ShiftMap`. With ``variants``, a list of such pictures or pairs.
 
     Raises:
         ValueError, TypeError: if an argument cannot be used, no patch is left that may be copied, or there is not
