@@ -11,7 +11,7 @@ from psal.editing.hole_filling.coarse_to_fine import Filled, fill_hole, has_vali
 from psal.editing.hole_filling.fill_request import FillRequest
 
 MIN_PIXELS = 2_000_000  # of a picture that is searched in windows; smaller ones are searched whole
-MIN_MARGIN = 1024  # pixels around a hole in which its sources are looked for
+MIN_MARGIN = 512  # pixels around a hole in which its sources are looked for
 MARGIN_PER_SIDE = 2  # for large holes, the same in longer sides of the hole
 BLOCK = 32  # pixels per side; holes within one block, or in adjacent ones, share a window
 MIN_KNOWN = 0.5  # of a window; with less, the picture is searched whole
