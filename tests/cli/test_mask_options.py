@@ -110,3 +110,39 @@ def test_a_shift_map_is_not_written_as_a_picture(pair: tuple[Path, Path], tmp_pa
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
     assert "let the name of a shift map end in .npz" in done.stderr
     assert files_in(tmp_path) == {"in"}
+
+
+def test_variants_are_written_beside_the_best_one(pair: tuple[Path, Path], tmp_path: Path, run_here: Run) -> None:
+    done = run_here("inpaint", *pair, "-o", tmp_path / "out.png", "--variants", 3, "--shifts", tmp_path / "map.npz")
+    assert (done.returncode, done.stderr) == (0, "")
+    expected = psal.inpaint(photo(), mask(), variants=3, seed=0)
+    for name, picture in zip(("out", "out_variant2", "out_variant3"), expected, strict=True):
+        np.testing.assert_array_equal(load(tmp_path / f"{name}.png"), picture)
+    assert run_here("inpaint", *pair, "-o", tmp_path / "out.png", "--variants", 3).returncode != 0  # they exist
+
+
+def test_variants_of_a_folder_are_all_written_or_none(tmp_path: Path, run_here: Run) -> None:
+    """Their order depends on their count: a third one made later could be a copy of the second."""
+    photos, out = tmp_path / "photos", tmp_path / "out"
+    save(photos / "a.png", photo())
+    command = "inpaint", photos, save(tmp_path / "mask.png", mask()), "-o", out, "--variants"
+    assert run_here(*command, 2).returncode == 0
+    assert files_in(out) == {"a.png", "a_variant2.png"}
+    done = run_here(*command, 3)
+    assert (done.returncode, files_in(out)) == (1, {"a.png", "a_variant2.png"})
+    assert f"{out / 'a.png'} exists, but {out / 'a_variant3.png'} does not: add --overwrite" in done.stderr
+    assert run_here(*command, 2).stdout.splitlines()[-1] == "0 done, 1 skipped (they exist), 0 failed"
+
+
+def test_variants_without_a_hole_are_copies(tmp_path: Path, run_here: Run) -> None:
+    empty = save(tmp_path / "mask.png", 0 * mask())
+    done = run_here("inpaint", save(tmp_path / "in.png", photo()), empty, "-o", tmp_path / "out.png", "--variants", 2)
+    assert done.returncode == 3
+    np.testing.assert_array_equal(load(tmp_path / "out_variant2.png"), photo())
+
+
+def test_variants_of_a_network_are_refused(pair: tuple[Path, Path], tmp_path: Path, run_here: Run) -> None:
+    weights = save(tmp_path / "weights.png", photo())
+    command = "inpaint", *pair, "-o", tmp_path / "out.png", "--variants", 2, "--model", "network", "--weights", weights
+    done = run_here(*command)
+    assert (done.returncode, done.stderr.count("\n"), "variants are for model 'patches'" in done.stderr) == (1, 1, True)

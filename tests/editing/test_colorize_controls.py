@@ -33,7 +33,7 @@ def error(found: Tensor, truth: Tensor) -> float:
 def test_each_part_takes_its_color_from_the_reference_that_shows_it(order: tuple[int, int]) -> None:
     left, right = photograph("coffee", 130, 121), photograph("chelsea", 130, 103)
     truth = torch.cat([left, right], dim=2)
-    references = [[left, right][number] for number in order]
+    references = tuple([left, right][number] for number in order)
     both = error(psal.colorize(luma(truth), references, seed=0, fade=False), truth)
     alone = [error(psal.colorize(luma(truth), one, seed=0, fade=False), truth) for one in references]
     assert both < 0.1

@@ -17,4 +17,5 @@ def test_an_entry_names_a_public_function_that_takes_its_arguments(edit: Edit) -
     expected |= {companion.name for companion in edit.companions}
     expected |= {"return_shifts"} if edit.shifts else set()
     expected |= {"device"} if edit.device else set()
+    expected |= {"variants"} if edit.partner == "mask" else set()
     assert set(parameters) == expected

@@ -45,6 +45,13 @@ DEVICE_HELP = {
 Alpha = Annotated[
     bool, typer.Option("--alpha", help="fill what is transparent: in the mask or, without one, in the photo")
 ]
+MAX_VARIANTS = 100
+Variants = Annotated[
+    int,
+    typer.Option(
+        min=1, max=MAX_VARIANTS, help="number of fills, of different sources, best first: OUT, OUT_variant2, …"
+    ),
+]
 Compare = Annotated[
     bool, typer.Option("--compare", help="also write before and after side by side, as OUT_compare.png")
 ]
@@ -75,6 +82,8 @@ def _command(edit: Edit) -> Callable[..., None]:
         optional["shifts"] = Annotated[
             str | None, typer.Option(metavar="<path>", help=SHIFTS_HELP[edit.shifts], show_default=False)
         ], None  # fmt: skip
+    if edit.partner == "mask":
+        optional["variants"] = Variants, 1
     if edit.device:
         optional["device"] = Annotated[DeviceName, typer.Option(help=DEVICE_HELP[edit.device])], "auto"
     optional |= {
@@ -89,7 +98,7 @@ def _command(edit: Edit) -> Callable[..., None]:
         paths = Paths(
             given["photo"], given["out"], {name: path for name, path in partners.items() if path is not None},
             shifts=given.get("shifts"), shifts_suffix=SHIFT_MAP_SUFFIX if edit.shifts == "map" else ".png",
-            compare=given["compare"], overwrite=given["overwrite"],
+            compare=given["compare"], variants=given.get("variants", 1), overwrite=given["overwrite"],
         )  # fmt: skip
         options = {name: given[name] for name in ("seed", *(option.name for option in edit.options))}
         options |= _sides(edit, given)

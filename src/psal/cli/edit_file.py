@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from psal.cli.jobs import Job, Paths
+from psal.cli.jobs import VARIANT, Job, Paths
 from psal.cli.lengths import length_in_pixels
 from psal.editing.registry import Edit
 from psal.progress import Progress
@@ -58,11 +58,13 @@ class Made:
         photo: the edited photo.
         shifts: where its pixels were found, if that is to be written.
         unchanged: reason if there was nothing to edit, else empty.
+        variants: further results, the second best first.
     """
 
     photo: "Photo"
     shifts: "Photo | ShiftMap | None" = None
     unchanged: str = ""
+    variants: "tuple[Photo, ...]" = ()
 
 
 def edit_file(request: Request, job: Job, progress: Progress) -> Outcome:
@@ -82,6 +84,9 @@ def edit_file(request: Request, job: Job, progress: Progress) -> Outcome:
         note = _save(job, photo, made)
         if request.options.get("fade") and _is_gray(made.photo):
             note = "; ".join(filter(None, [note, LEFT_GRAY]))
+    for number, variant in enumerate(made.variants, 2):
+        if path := job.extras.get(f"{VARIANT}{number}"):
+            variant.save(path)
     if "shifts" in job.extras and made.shifts is not None:
         made.shifts.save(job.extras["shifts"])
     if "compare" in job.extras:
@@ -100,7 +105,8 @@ def _edit(request: Request, job: Job, photo: "Photo", progress: Progress) -> Mad
     if edit.partner == "mask":
         hole = _hole(request, job, photo)
         if not hole.any():
-            return Made(photo, empty_map(photo.height, photo.width), NO_HOLE)
+            copies = (photo,) * (request.paths.variants - 1)
+            return Made(photo, empty_map(photo.height, photo.width), NO_HOLE, copies)
         own_alpha = "mask" not in job.partners  # what is filled then becomes opaque
         pictures.append(None if own_alpha else hole)
         if not own_alpha:
@@ -114,6 +120,14 @@ def _edit(request: Request, job: Job, photo: "Photo", progress: Progress) -> Mad
             pixels = Photo.open(path).pixels
             is_mask = companion.name.endswith("_mask")
             options[companion.name] = open_mask(pixels, size, name=str(path)).numpy() if is_mask else pixels
+    if request.paths.variants > 1:
+        with_map = "shifts" in job.extras
+        found = edit.function(
+            *pictures, **options, variants=request.paths.variants, return_shifts=with_map, progress=progress
+        )
+        results = [result for result, _ in found] if with_map else found
+        best, *others = (photo.with_pixels(result) for result in results)
+        return Made(best, found[0][1] if with_map else None, variants=tuple(others))
     if "shifts" not in job.extras:
         return Made(photo.with_pixels(edit.function(*pictures, **options, progress=progress)))
     pixels, shifts = edit.function(*pictures, **options, return_shifts=True, progress=progress)

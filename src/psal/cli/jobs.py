@@ -11,6 +11,7 @@ from psal.io.atomic import DiskFullError, check_folder_is_writable
 from psal.io.formats import FORMAT_BY_SUFFIX, READ_SUFFIXES, output_format
 from psal.messages import describe
 
+VARIANT = "variant"  # and its number, among the extras of a job
 FOLDER_ENDS = tuple(end for end in (os.sep, os.altsep) if end)  # pathlib drops a trailing one
 
 
@@ -27,8 +28,10 @@ class Paths:
         shifts: file or folder for the shifts, or None.
         shifts_suffix: of the shifts in a folder.
         compare: also write before and after side by side, beside ``out``, with "_compare" after its stem.
+        variants: how many results to write; the second one beside ``out``, with "_variant2" after its stem, and so on.
         overwrite: replace existing files. Without it, an existing file is an error for a single photo. In a folder,
-            photos with all their outputs are skipped, and for the others only missing outputs are written.
+            photos with all their outputs are skipped, and for the others only missing outputs are written; variants
+            are written all together or not at all.
     """
 
     photo: Path
@@ -37,6 +40,7 @@ class Paths:
     shifts: str | None = None
     shifts_suffix: str = ".png"
     compare: bool = False
+    variants: int = 1
     overwrite: bool = False
 
 
@@ -48,7 +52,7 @@ class Job:
         photo: file to read.
         out: file to write.
         partners: other pictures to read, by what they are called.
-        extras: further files to write, by name ("compare", "shifts").
+        extras: further files to write, by name ("compare", "shifts", "variant2", …).
         keeps_out: ``out`` exists and is kept; only the extras are missing.
     """
 
@@ -98,7 +102,10 @@ def plan_jobs(paths: Paths) -> Plan:
             failures.append(str(error))
             continue
         out = _output(photo, paths.out, many)
-        extras = {}
+        extras = {
+            f"{VARIANT}{number}": out.with_name(f"{out.stem}_variant{number}{out.suffix}")
+            for number in range(2, paths.variants + 1)
+        }
         if paths.shifts is not None:
             extras["shifts"] = _output(photo, paths.shifts, many, suffix=paths.shifts_suffix)
         if paths.compare:
@@ -222,7 +229,12 @@ def _without_existing(jobs: list[Job]) -> Plan:
         existing = [path for path in job.extras.values() if path.exists()]
         missing = {name: path for name, path in job.extras.items() if path not in existing}
         if job.out.exists():
-            if missing:
+            variant = next((path for name, path in missing.items() if name.startswith(VARIANT)), None)
+            if variant:  # the order of variants depends on their count
+                failures.append(
+                    f"{job.photo}: {job.out} exists, but {variant} does not: add --overwrite to write all again"
+                )
+            elif missing:
                 left.append(replace(job, extras=missing, keeps_out=True))
             else:
                 passed_over.append(f"{job.photo}: {job.out} exists")

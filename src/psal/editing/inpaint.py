@@ -12,10 +12,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from psal.checks import check_count
 from psal.devices import choose_device
-from psal.editing.hole_filling.coarse_to_fine import Filled, fill_hole, has_valid_key
+from psal.editing.hole_filling.coarse_to_fine import Filled, has_valid_key
 from psal.editing.hole_filling.fill_request import FillRequest
 from psal.editing.hole_filling.hole_geometry import PATCH_SIZE
+from psal.editing.hole_filling.variants import fill_variants
 from psal.editing.inpaint_network import fill_with_network
 from psal.editing.mask_edges import check_edge, fade_edge, grow_mask
 from psal.editing.network_choice import NetworkChoice, choose_network
@@ -30,7 +32,7 @@ NOTHING = torch.empty(0, dtype=torch.int64)
 
 
 class InpaintKeywords(TypedDict, total=False):
-    """Keywords of :func:`inpaint`, for type checkers: all but ``return_shifts``."""
+    """Keywords of :func:`inpaint`, for type checkers: all that do not change what it returns."""
 
     seed: int | None
     device: str | torch.device
@@ -48,15 +50,29 @@ class InpaintKeywords(TypedDict, total=False):
 @overload
 def inpaint(
     image: ImageLike, mask: ImageLike | None, *,
-    return_shifts: Literal[False] = ..., **keywords: Unpack[InpaintKeywords],
+    variants: None = ..., return_shifts: Literal[False] = ..., **keywords: Unpack[InpaintKeywords],
 ) -> Any: ...  # fmt: skip
 
 
 @overload
 def inpaint(
     image: ImageLike, mask: ImageLike | None, *,
-    return_shifts: Literal[True], **keywords: Unpack[InpaintKeywords],
+    variants: None = ..., return_shifts: Literal[True], **keywords: Unpack[InpaintKeywords],
 ) -> tuple[Any, ShiftMap]: ...  # fmt: skip
+
+
+@overload
+def inpaint(
+    image: ImageLike, mask: ImageLike | None, *,
+    variants: int, return_shifts: Literal[False] = ..., **keywords: Unpack[InpaintKeywords],
+) -> list[Any]: ...  # fmt: skip
+
+
+@overload
+def inpaint(
+    image: ImageLike, mask: ImageLike | None, *,
+    variants: int, return_shifts: Literal[True], **keywords: Unpack[InpaintKeywords],
+) -> list[tuple[Any, ShiftMap]]: ...  # fmt: skip
 
 
 def inpaint(
@@ -73,6 +89,7 @@ def inpaint(
     invert: bool = False,
     grow: int = 0,
     feather: int = 0,
+    variants: int | None = None,
     return_shifts: bool = False,
     progress: Progress | None = None,
 ) -> Any:
@@ -96,13 +113,15 @@ def inpaint(
         invert: fill what is black in the mask.
         grow: pixels by which the hole is grown first.
         feather: pixels around the hole over which the fill fades into the picture.
+        variants: how many fills to return, which differ in their sources; best first by the distance between the
+            hole's patches and their sources. None for a single one, not in a list.
         return_shifts: also return where each pixel was copied from, for :func:`psal.apply_shifts`.
         progress: called with the fraction of the work that is done, 0..1.
 
     Returns:
         A picture of the same kind as ``image`` (a :class:`psal.Photo` for a path), bit for bit the same outside the
         hole, grown and feathered. A copy if there is no hole. With ``return_shifts``, a pair of it and a
-        :class:`psal.ShiftMap`.
+        :class:`psal.ShiftMap`. With ``variants``, a list of such pictures or pairs.
 
     Raises:
         ValueError, TypeError: if an argument cannot be used, no patch is left that may be copied, or there is not
@@ -117,12 +136,15 @@ def inpaint(
     """
     check_seed(seed)
     check_edge("feather", feather)
+    count = 1 if variants is None else check_count("variants", variants, 1)
     network = choose_network("inpaint", model, weights, attention)
     chosen = choose_device(device)
     if network is None and chosen.type != "cpu" and device != "auto":
         raise ValueError(f"device {str(device)!r} is for model 'network': patches are filled on the CPU")
     if network is not None and (source_mask is not None or guide is not None or return_shifts):
         raise ValueError("source_mask, guide and return_shifts are for model 'patches': a network copies no pixels")
+    if network is not None and variants is not None:
+        raise ValueError("variants are for model 'patches': a network has one result")
     picture = open_picture(image, "image")
     size = picture.color.shape[1], picture.color.shape[2]
     marked = transparent_pixels(picture, "image") if mask is None else mask
@@ -131,23 +153,26 @@ def inpaint(
     hole = hole if opacity is None else opacity > 0
     sources = None if source_mask is None else ~hole & open_mask(source_mask, size, "source_mask")
     colors = None if guide is None else _open_guide(guide, picture)
-    filled = Filled(picture.color, NOTHING, NOTHING)
+    fills = [Filled(picture.color, NOTHING, NOTHING)] * count
     if hole.any():
         request = FillRequest(picture.color, hole, int(draw_seed(seed)), sources, colors, progress)
-        filled = _fill(request, network, chosen)
-    color = filled.color if opacity is None else torch.lerp(picture.color, filled.color, opacity)
+        fills = _fill(request, network, chosen, count)
+    faded = opacity is not None
     opacity = hole.float() if opacity is None else opacity
     alpha = picture.alpha
     if mask is None and alpha is not None:
         alpha = torch.lerp(alpha, torch.ones_like(alpha), opacity)
-    out = _restore_known(picture.restore(color, alpha), image, hole)
-    if not return_shifts:
-        return out
-    shares = opacity.flatten()[filled.target].numpy()
-    return out, ShiftMap(size, filled.target.numpy(), filled.source.numpy(), shares)
+    results: list[Any] = []
+    for filled in fills:
+        color = torch.lerp(picture.color, filled.color, opacity) if faded else filled.color
+        out = _restore_known(picture.restore(color, alpha), image, hole)
+        shares = opacity.flatten()[filled.target].numpy()
+        shifts = ShiftMap(size, filled.target.numpy(), filled.source.numpy(), shares) if return_shifts else None
+        results.append((out, shifts) if return_shifts else out)
+    return results[0] if variants is None else results
 
 
-def _fill(request: FillRequest, network: NetworkChoice | None, device: torch.device) -> Filled:
+def _fill(request: FillRequest, network: NetworkChoice | None, device: torch.device, count: int) -> list[Filled]:
     """Fill a hole by patches, or by a network on a device, which copies no pixels.
 
     Raises:
@@ -156,9 +181,9 @@ def _fill(request: FillRequest, network: NetworkChoice | None, device: torch.dev
     if request.hole.all():
         raise ValueError("mask marks the whole image as hole: only the part to fill may be white")
     if network is not None:
-        return Filled(fill_with_network(request, network, device), NOTHING, NOTHING)
+        return [Filled(fill_with_network(request, network, device), NOTHING, NOTHING)]
     _check_sources(request)
-    return fill_hole(request)
+    return fill_variants(request, count)
 
 
 def open_hole(

@@ -36,6 +36,8 @@ def open_mask(mask: ImageLike, size: tuple[int, int], name: str = "mask") -> Ten
     tensor(7)
     """
     if isinstance(mask, np.ndarray) and mask.dtype == np.bool_:
+        if mask.shape == tuple(size):  # as it is; large masks take long to check
+            return torch.from_numpy(mask.copy())
         mask = mask.astype(np.uint8)
     if isinstance(mask, Tensor):
         mask = mask.to(torch.uint8) if mask.dtype == torch.bool else mask

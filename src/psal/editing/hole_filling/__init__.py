@@ -1,6 +1,8 @@
 """Steps of :func:`psal.inpaint`, in the order in which a hole passes through them.
 
 - :mod:`.fill_request`: the picture, the hole and what leads the search
+- :mod:`.variants`: several fills of one hole
+- :mod:`.hole_windows`: windows of a large picture, each filled by itself
 - :mod:`.coarse_to_fine`: the loop over the pyramid, :func:`~.coarse_to_fine.fill_hole`
 - :mod:`.masked_pyramid`: colors and a texture channel at every size, from known pixels only
 - :mod:`.hole_geometry`: depth of a hole, patches that touch it, patches that may be copied

@@ -5,8 +5,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from psal.editing.hole_filling.fill_energy import energy
 from psal.editing.hole_filling.fill_request import FillRequest
 from psal.editing.hole_filling.guide import Guide
 from psal.editing.hole_filling.hole_geometry import (
@@ -39,6 +41,7 @@ class Filled(NamedTuple):
     color: Tensor  # [C, H, W], unchanged outside the hole
     target: Tensor  # int64 [N], flat positions of the hole's pixels, ascending
     source: Tensor  # int64 [N], flat position of the known pixel that each was copied from, before blending
+    energy: float = 0.0  # mean distance between the patches that touch the hole and their matches
 
 
 def fill_hole(request: FillRequest) -> Filled:
@@ -53,6 +56,8 @@ def fill_hole(request: FillRequest) -> Filled:
     finest_sources = pyramid[0].sources
     fill = start_level(pyramid.pop())
     coarsest = len(pyramid)
+    if request.avoid is not None:
+        fill = _avoid(fill, request.avoid, coarsest)
     fill = leader.start(fill, coarsest, seed) if leader else peel_onion(fill, seed)
     for level in range(coarsest, -1, -1):
         level_seed = add_to_seed(seed, SEEDS_PER_LEVEL * (level + 1))
@@ -74,7 +79,14 @@ def fill_hole(request: FillRequest) -> Filled:
     corner, stride = torch.tensor([[fill.region.top], [fill.region.left]]), torch.tensor([[hole.shape[1]], [1]])
     target, source = (((coordinates + corner) * stride).sum(0) for coordinates in (target, source))
     order = target.argsort()
-    return Filled(filled, target[order], source[order])
+    return Filled(filled, target[order], source[order], energy(fill))
+
+
+def _avoid(fill: LevelFill, avoid: Tensor, level: int) -> LevelFill:
+    """Take the keys that touch pixels to avoid, bool ``[H, W]`` of the finest level, from a whole level."""
+    coarse = F.max_pool2d(avoid[None].float(), 2**level, ceil_mode=True)[0] > 0
+    left = fill.valid_keys & ~patches_touching(coarse)
+    return replace(fill, valid_keys=left) if left.sum() >= MIN_KEYS else fill
 
 
 def has_valid_key(sources: Tensor) -> bool:

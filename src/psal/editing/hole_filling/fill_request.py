@@ -19,6 +19,7 @@ class FillRequest:
         guide: ``[C, H, W]``, 0..1, a rough fill that leads the search; None for none. Values outside the hole are
             ignored.
         progress: called with the fraction of the work that is done, 0..1.
+        avoid: bool ``[H, W]``, pixels not to copy at the coarsest level, if enough others are left; None for none.
     """
 
     color: Tensor
@@ -27,6 +28,7 @@ class FillRequest:
     sources: Tensor | None = None
     guide: Tensor | None = None
     progress: Progress | None = None
+    avoid: Tensor | None = None
 
     def report(self, done: float) -> None:
         """Report progress, if someone listens."""
