@@ -14,7 +14,7 @@ from mkdocs.exceptions import PluginError
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "results"
 COLORIZATION = [f"colorization_{name}" for name in ("neighbors", "similarity", "cost", "swap")]
-INPAINTING = [f"inpainting_{name}" for name in ("rectangles", "freeform", "scenes", "layers", "large")]
+INPAINTING = [f"inpainting_{name}" for name in ("rectangles", "freeform", "scenes", "guide", "layers", "large")]
 TABLES = [
     *(
         "layer",
@@ -30,6 +30,7 @@ TABLES = [
     ),
     *COLORIZATION,
     *INPAINTING,
+    "super_resolution",
 ]
 
 

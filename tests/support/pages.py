@@ -35,7 +35,7 @@ def printed_commands() -> list[str]:
         for page in PAGES
         for block in blocks(page)
         if block.language == "console"
-        for line in block.code.splitlines()
+        for line in block.code.replace("\\\n", "").splitlines()  # a command may go on in the next line
         if line.startswith("$ ")
     ]
     return list(dict.fromkeys(shlex.join(shlex.split(line, comments=True)) for line in lines))
