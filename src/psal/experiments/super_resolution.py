@@ -139,14 +139,14 @@ class SuperResolutionExperiment:
 
     def _quality(self, load: Callable[[], torch.nn.Module], row: Row, path: Path, region: str) -> Cell:
         small, original = load_pair(path, row.scale, self.crop if region == "crop" else None)
-        return quality(_enlarge(small, row, load), original, row.scale)._asdict()
+        return _label("quality", region) | quality(_enlarge(small, row, load), original, row.scale)._asdict()
 
     def _cost(self, row: Row, region: str) -> Cell:
         setting = CostSetting(
             str(self._path(row)), str(list_pictures(self.data)[0]), row.tested, self.in_scale,
             self.crop if region == "crop" else None, self.threads,
         )  # fmt: skip
-        return measure(setting)
+        return _label("time and memory", region) | measure(setting)
 
     def draw(self, record: Record, folder: Path) -> list[str]:
         """Draw the first picture's crop, enlarged in each way, for each scale."""
@@ -161,6 +161,11 @@ class SuperResolutionExperiment:
                 images[title(row)] = enlarged[None].clamp(0, 1)
             save_strip(images, folder / f"{self.name}_x{scale}_strip.png")
         return []
+
+
+def _label(part: str, region: str) -> Cell:
+    """Name the cells of a part together where their origin is told."""
+    return {"label": f"{part}, {'crops' if region == 'crop' else 'whole pictures'}"}
 
 
 def _enlarge(small: Tensor, row: Row, load: Callable[[], torch.nn.Module]) -> Tensor:
