@@ -1,10 +1,13 @@
 """What importing psal loads, and which way its modules import each other."""
 
 import ast
+import os
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 import psal
 
@@ -56,6 +59,15 @@ def test_the_layer_loads_nothing_above_it() -> None:
     assert not loaded & {"PIL", "scipy", "skimage", "typer", "lightning_fabric"}
 
 
+@pytest.mark.parametrize("own", [None, "ACTIVE"])
+def test_threads_sleep_while_edits_wait_unless_told_otherwise(own: str | None) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    environment |= {} if own is None else {"OMP_WAIT_POLICY": own}
+    code = "import os, psal; psal.inpaint; print(os.environ['OMP_WAIT_POLICY'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == [own or "PASSIVE"]
+
+
 def test_an_adapter_without_its_library_says_what_to_install() -> None:
     libraries = ("diffusers", "transformers")
     tries = [
@@ -86,6 +98,7 @@ LEVELS = (
         "checks",
         "options",
         "luminance",
+        "waiting",
     },
     {"io", "data", "measure"},
     {"ops"},

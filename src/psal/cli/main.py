@@ -1,7 +1,6 @@
 """The command ``psal``: its groups of commands, ``--version``, and how it starts."""
 
 import io
-import os
 import sys
 from typing import Annotated
 
@@ -20,6 +19,7 @@ except ImportError as missing:
     sys.exit(f"error: {missing.name} is missing, which the command line needs: pip install 'psal[edit]'")
 
 from psal.version import __version__
+from psal.waiting import let_threads_sleep
 
 app = typer.Typer(
     add_completion=False,
@@ -54,8 +54,7 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
-    # Threads that spin while they wait take the cores from other processes. Read when torch is loaded, which is later.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    let_threads_sleep()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # file names need not be valid text
