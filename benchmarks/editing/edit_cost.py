@@ -25,7 +25,7 @@ def edit_cost(function: str, files: list[str], options: dict[str, Any]) -> dict[
     start = time.process_time()
     seconds, result = timed(lambda: edit(*files, seed=0, **options))
     cpu_seconds = time.process_time() - start
-    height, width = result.color.shape[1:]
+    height, width = result.pixels.shape[:2]
     return {
         "seconds": seconds,
         "cpu_seconds": cpu_seconds,
