@@ -43,7 +43,7 @@ class BorderKeys {
 
  private:
   static constexpr int64_t kFirstStream = int64_t(1) << 30;  // of the random numbers; those below belong to the sweeps
-  static constexpr int64_t kMinSide = 32;                    // of a smaller map, the border is no small part
+  static constexpr int64_t kMinSide = 32;                    // along shorter axes, nothing is drawn
 
   bool has_border(int axis) const { return query_shape_.size[axis] >= kMinSide; }
   bool is_first(const Coordinates& query, int axis) const { return query[axis] == 0; }

@@ -74,9 +74,9 @@ EXPECTED: dict[str, tuple[Callable[[], list[str]], str, str]] = {  # figures of 
     "memory": (memory, INTEL, "memory"),
     "reconstruction": (reconstruction, INTEL, "reconstruction"),
     "trained network": (trained_network, AMD, "gmflow"),
-    "object removal": (partial(large, "object_removal"), INTEL, "editing"),
-    "colorize": (partial(large, "colorize_12_megapixels"), INTEL, "editing"),
-    "upscale": (upscale, INTEL, "editing"),
+    "object removal": (partial(large, "object_removal"), AMD, "editing"),
+    "colorize": (partial(large, "colorize_12_megapixels"), AMD, "editing"),
+    "upscale": (upscale, AMD, "editing"),
 }
 
 

@@ -153,7 +153,7 @@ class PhotoRoutes:
 
 @contextlib.contextmanager
 def _new_photo(session: Session, request: Request) -> Iterator[Path]:
-    """A folder for a photograph; it goes if the photograph cannot be opened."""
+    """Make a folder for a photograph; remove it if the photograph cannot be opened."""
     if not request.query_params.get("replaces"):
         session.check_photos()
     folder = session.new_folder()

@@ -54,7 +54,7 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
-    let_threads_sleep()
+    let_threads_sleep()  # before a command loads torch
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # file names need not be valid text

@@ -1,5 +1,6 @@
 """The commands ``psal train inpaint`` and ``psal eval inpaint``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -65,7 +66,7 @@ def evaluate_inpaint(
         from psal.experiments.inpainting.lpips import load_lpips
         from psal.experiments.inpainting.metrics import METRICS, summary
         from psal.experiments.inpainting.pictures import MaskedPictures
-        from psal.experiments.inpainting.scoring import scores_of_filler
+        from psal.experiments.inpainting.scoring import filled_by, scores_of_pictures
         from psal.experiments.networks import Network
         from psal.models.inpainting.attentions import check_name
         from psal.models.inpainting.weights import load_generator
@@ -80,6 +81,8 @@ def evaluate_inpaint(
         filler = network_filler(weights, Network(trained, attention or trained))
         perceptual = load_lpips(lpips) if lpips else None
         with progress_bar(len(pictures)) as (bar, task):
-            scores = scores_of_filler(filler, pictures, perceptual, lambda done: bar.update(task, completed=done))
+            scores = scores_of_pictures(
+                partial(filled_by, filler), pictures, perceptual, lambda done: bar.update(task, completed=done)
+            )
         for name, values in scores.items():
             say(f"{METRICS[name].title:<9} {summary(name, values)}")

@@ -44,7 +44,8 @@ def colorize(
         reference: color picture, any of these kinds, or a list of several. Alpha is ignored.
         hints: the picture with colored strokes painted over it, or strokes on a transparent layer of the same size.
             What looks alike near a stroke gets its color.
-        fade: leave the picture gray, but for the hints, if the references show nothing that it shows.
+        fade: make the colors paler, down to gray, the less the references show of what the picture shows. Hints keep
+            their colors.
         model: how colors are found: "patches" compares luminance patches from coarse to fine, "network" runs the
             paper's trained network, with a single reference. On video frames "patches" has the lower error.
         seed: of the search; None draws one from torch's generator.

@@ -32,7 +32,7 @@ NOTHING = torch.empty(0, dtype=torch.int64)
 
 
 class InpaintKeywords(TypedDict, total=False):
-    """Keywords of :func:`inpaint`, for type checkers: all that do not change what it returns."""
+    """Keywords of :func:`inpaint` that do not change the type of its result, for type checkers."""
 
     seed: int | None
     device: str | torch.device

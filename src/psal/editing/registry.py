@@ -126,7 +126,7 @@ EDITS = {
         ),
         Edit(
             "colorize",
-            "Color a gray photo with the colors of another one of the same scene or kind.",
+            "Color a gray photo with the colors of another one of the same scene.",
             "reference",
             (
                 Option("model", "patches", "patches (coarse to fine), or network (the paper's)", choices=MODELS),

@@ -41,9 +41,9 @@ def back_project(
     Args:
         large: ``(B, C, H, W)``.
         small: ``(B, C, h, w)``, not larger.
-        rounds: number of rounds; each removes at least a third of the error.
+        rounds: at most this many rounds; each removes at least a third of the error.
         clamp: keep the values in 0..1, and clamp after shrinking too, as 8-bit pictures do. Converges more slowly.
-        tolerance: largest error of a channel at which no further round is needed.
+        tolerance: largest error of a channel at which no further round is needed. 0 runs all rounds.
 
     Returns:
         ``(B, C, H, W)``

@@ -164,7 +164,7 @@ class SuperResolutionExperiment:
 
 
 def _label(part: str, region: str) -> Cell:
-    """Name the cells of a part together where their origin is told."""
+    """The label that names these cells where a table tells how they were measured."""
     return {"label": f"{part}, {'crops' if region == 'crop' else 'whole pictures'}"}
 
 

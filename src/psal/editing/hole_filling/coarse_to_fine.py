@@ -83,7 +83,13 @@ def fill_hole(request: FillRequest) -> Filled:
 
 
 def _avoid(fill: LevelFill, avoid: Tensor, level: int) -> LevelFill:
-    """Take the keys that touch pixels to avoid, bool ``[H, W]`` of the finest level, from a whole level."""
+    """Remove the keys whose patches touch pixels to avoid, if enough others are left.
+
+    Args:
+        fill: a level.
+        avoid: bool ``[H, W]``, of the finest level.
+        level: number of the level.
+    """
     coarse = F.max_pool2d(avoid[None].float(), 2**level, ceil_mode=True)[0] > 0
     left = fill.valid_keys & ~patches_touching(coarse)
     return replace(fill, valid_keys=left) if left.sum() >= MIN_KEYS else fill

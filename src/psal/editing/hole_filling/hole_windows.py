@@ -12,7 +12,7 @@ from psal.editing.hole_filling.fill_request import FillRequest
 
 MIN_PIXELS = 2_000_000  # of a picture that is searched in windows; smaller ones are searched whole
 MIN_MARGIN = 512  # pixels around a hole in which its sources are looked for
-MARGIN_PER_SIDE = 2  # for large holes, the same in longer sides of the hole
+MARGIN_PER_SIDE = 2  # margin of a large hole, as a multiple of its longer side
 BLOCK = 32  # pixels per side; holes within one block, or in adjacent ones, share a window
 MIN_KNOWN = 0.5  # of a window; with less, the picture is searched whole
 MAX_SHARE = 0.5  # of the picture, in all windows; with more, it is searched whole

@@ -13,7 +13,7 @@ from psal.experiments.experiment import Progress
 from psal.experiments.inpainting.fillers import Filler, fill_by_patches, fill_by_telea, has_opencv, network_filler
 from psal.experiments.inpainting.lpips import LPIPS
 from psal.experiments.inpainting.pictures import MaskedPictures
-from psal.experiments.inpainting.scoring import draw_strip, filled_by, scores_of_filler
+from psal.experiments.inpainting.scoring import draw_strip, filled_by, scores_of_pictures
 from psal.experiments.inpainting.tables import NETWORKS, WITHOUT_TRAINING, title
 from psal.experiments.networks import Network, cell_name
 from psal.measure.record import Cell, Record
@@ -94,7 +94,7 @@ class InpaintingExperiment:
         progress(done, "")
 
     def _measure(self, build: Callable[[], Filler], report: Callable[[int], None], identity: Cell) -> Cell:
-        return identity | {"scores": scores_of_filler(build(), self.pictures, self.lpips, report)}
+        return identity | {"scores": scores_of_pictures(partial(filled_by, build()), self.pictures, self.lpips, report)}
 
     def draw(self, record: Record, folder: Path) -> list[str]:
         """Draw some pictures filled by each method, with the first seed of each network."""

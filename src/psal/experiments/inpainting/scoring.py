@@ -1,7 +1,6 @@
 """Fill test pictures, and score what comes out."""
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from pathlib import Path
 
 import torch
@@ -24,15 +23,8 @@ def filled_by(filler: Filler, picture: MaskedPicture) -> Tensor:
     return torch.where(picture.hole, filled, picture.truth)
 
 
-def scores_of_filler(
-    filler: Filler, pictures: MaskedPictures, lpips: LPIPS | None, report: Callable[[int], None]
-) -> dict[str, list[float]]:
-    """As :func:`scores_of_pictures`, filled by a filler."""
-    return scores_of_pictures(partial(filled_by, filler), pictures, lpips, report)
-
-
 def scores_of_pictures(
-    fill: Callable[[MaskedPicture], Tensor],
+    fill: FillPicture,
     pictures: MaskedPictures,
     lpips: LPIPS | None,
     report: Callable[[int], None],
