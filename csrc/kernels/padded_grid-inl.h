@@ -16,6 +16,7 @@
 
 #include "../simd/target.h"
 #include "arguments.h"
+#include "buffer-inl.h"
 
 PSAL_BEGIN_TARGET
 namespace psal::PSAL_TARGET {
@@ -73,6 +74,40 @@ struct PaddedGrid {
   Border border;          // pixels on either side
   int64_t stride[kAxes];  // of padded indices
   int64_t origin;         // padded index of the inner grid's first pixel
+};
+
+// The pixels of a grid, or of its border, whose values padding takes from a given pixel: that pixel itself, and those
+// that repeat it.
+class Repeats {
+ public:
+  Repeats(const PaddedGrid& grid, Padding padding) {
+    for (int axis = 0; axis < kAxes; ++axis) {
+      const int64_t size = grid.shape.size[axis], border = grid.border[axis];
+      const auto for_sources = [&](const auto& body) {
+        for (int64_t coordinate = -border; coordinate < size + border; ++coordinate)
+          if (const int64_t source = padding_source(coordinate, size, padding); source >= 0) body(source, coordinate);
+      };
+      // A counting sort into CSR offsets, as in LinksByKey.
+      start_[axis] = Buffer<int64_t>(size + 2, 0);
+      for_sources([&](int64_t source, int64_t) { ++start_[axis][source + 2]; });
+      for (int64_t i = 2; i < size + 2; ++i) start_[axis][i] += start_[axis][i - 1];
+      coordinates_[axis] = Buffer<int64_t>(size + 2 * border);
+      for_sources(
+          [&](int64_t source, int64_t coordinate) { coordinates_[axis][start_[axis][source + 1]++] = coordinate; });
+    }
+  }
+
+  // Calls body(coordinates) for each of those pixels, in the order of the padded grid.
+  template <typename Body>
+  void for_each(const Coordinates& of, const Body& body) const {
+    const auto range = [&](int axis, const auto& visit) {
+      for (int64_t i = start_[axis][of[axis]]; i < start_[axis][of[axis] + 1]; ++i) visit(coordinates_[axis][i]);
+    };
+    range(0, [&](int64_t z) { range(1, [&](int64_t y) { range(2, [&](int64_t x) { body({{z, y, x}}); }); }); });
+  }
+
+ private:
+  Buffer<int64_t> start_[kAxes], coordinates_[kAxes];  // of coordinate c along an axis: [start[c], start[c + 1])
 };
 
 }  // namespace psal::PSAL_TARGET

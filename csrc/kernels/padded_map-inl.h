@@ -98,37 +98,6 @@ PaddedMap<T> padded_map(const View<const T>& from, const Shape& shape, int64_t c
   return map;
 }
 
-// The adjoint of padding: adds the border's values to the pixels that they repeat, and writes the inner grid as planes.
-template <typename T>
-void fold_border(PaddedMap<T>& map, Padding padding, T* out) {
-  const PaddedGrid& grid = map.grid;
-  const int64_t channels = map.channels;
-  const auto add_to = [&](int64_t to, int64_t from) {
-    T* a = map.pixel(to);
-    const T* b = map.pixel(from);
-    for (int64_t c = 0; c < channels; ++c) a[c] += b[c];
-  };
-  if (padding != Padding::zeros) {
-    for (int axis = 0; axis < kAxes; ++axis) {  // one axis at a time, as padding did: corners go through two of them
-      const int64_t outer = grid.padded.count() / grid.padded.size[axis], inner = grid.stride[axis];
-      for (int64_t padded = 0; padded < grid.padded.size[axis]; ++padded) {
-        const int64_t coordinate = padded - grid.border[axis];
-        const int64_t source = padding_source(coordinate, grid.shape.size[axis], padding);
-        if (source == coordinate) continue;
-        for (int64_t i = 0; i < outer; ++i) {
-          const int64_t base = i / inner * inner * grid.padded.size[axis] + i % inner;
-          add_to(base + (source + grid.border[axis]) * inner, base + padded * inner);
-        }
-      }
-    }
-  }
-  const int64_t width = grid.shape.size[2];
-  for_ranges(grid.shape.rows(), kRowsPerTask, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row)
-      write_planes(map.pixel(grid.row_start(row)), width, channels, out + row * width, grid.shape.count());
-  });
-}
-
 }  // namespace psal::PSAL_TARGET
 PSAL_END_TARGET
 

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
 
 #include "../simd/lanes-inl.h"
 #include "../simd/target.h"
@@ -91,44 +92,41 @@ class ScoreGradient {
     write(links, keys_, queries, key_factor_, problem_.key, arguments_.grad_key);
   }
 
-  // The gradient of a map given as `self`, on the padded grid, then folded back.
+  // Writes the gradient of the map `self`. Padding repeats its pixels: a pixel gets the gradients of all that repeat
+  // it.
   template <typename AnyLinks>
   void write(const AnyLinks& links, const PaddedGrid& grid, const PaddedMap<T>& other, const Buffer<T>& factor,
              const View<const T>& self, T* out) const {
-    const int64_t channels = problem_.channels, width = grid.padded.size[2];
-    const bool l2 = problem_.similarity == Similarity::l2;
-    PaddedMap<T> grad{.grid = grid, .channels = channels, .data = Buffer<T>(grid.padded.count() * channels)};
-    for_ranges(grid.padded.rows(), kWindowRowsPerTask, [&](int64_t begin, int64_t end) {
-      Buffer<T> self_row(l2 ? width * channels : 0);
+    const Shape& shape = grid.shape;
+    const int64_t channels = problem_.channels, width = shape.size[2];
+    const Repeats repeats(grid, problem_.padding);
+    for_ranges(shape.rows(), kWindowRowsPerTask, [&](int64_t begin, int64_t end) {
+      Buffer<T> self_row(width * channels), grad_row(width * channels);
       for (int64_t row = begin; row < end; ++row) {
-        if (l2) read_padded_row(self, grid, channels, problem_.padding, row, self_row.get());
+        const int64_t z = row / shape.size[1], y = row % shape.size[1];
+        read_planes(self, z * self.stride[0] + y * self.stride[1], width, channels, self_row.get());
+        std::fill_n(grad_row.get(), width * channels, T(0));
         for (int64_t x = 0; x < width; ++x) {
-          const Coordinates center = center_of(grid, row, x);
-          T* total = grad.pixel(row * width + x);
-          if (l2)
-            sum_window<true>(links, grid.shape, other, center, self_row.get() + x * channels, total);
-          else
-            sum_window<false>(links, grid.shape, other, center, nullptr, total);
+          const T* pixel = self_row.get() + x * channels;
+          T* grad = grad_row.get() + x * channels;
+          repeats.for_each({{z, y, x}}, [&](const Coordinates& center) {
+            if (problem_.similarity == Similarity::l2)
+              add_window<true>(links, shape, other, center, pixel, grad);
+            else
+              add_window<false>(links, shape, other, center, nullptr, grad);
+          });
+          if (problem_.similarity == Similarity::cosine) add_self_term(repeats, grid, {{z, y, x}}, factor, pixel, grad);
         }
+        write_planes(grad_row.get(), width, channels, out + row * width, shape.count());
       }
     });
-    fold_border(grad, problem_.padding, out);
-    grad.data.release();
-    if (problem_.similarity == Similarity::cosine) add_self_term(window_sums(factor, grid), self, out);
   }
 
-  // Coordinates in the inner grid of a pixel of the padded one.
-  static Coordinates center_of(const PaddedGrid& grid, int64_t row, int64_t x) {
-    return {
-        {row / grid.padded.size[1] - grid.border[0], row % grid.padded.size[1] - grid.border[1], x - grid.border[2]}};
-  }
-
-  // total[c] = Σ α · (other[c] − origin[c]) over the links of a window; without an origin, it is 0.
+  // grad[c] += Σ α · (other[c] − origin[c]) over the links of a window; without an origin, it is 0.
   template <bool HasOrigin, typename AnyLinks>
-  void sum_window(const AnyLinks& links, const Shape& shape, const PaddedMap<T>& other, const Coordinates& center,
-                  const T* origin, T* total) const {
+  void add_window(const AnyLinks& links, const Shape& shape, const PaddedMap<T>& other, const Coordinates& center,
+                  const T* origin, T* grad) const {
     const int64_t channels = problem_.channels;
-    std::fill_n(total, channels, T(0));
     for (int64_t channel = 0; channel < channels; channel += kWidth<T>) {
       const Lanes<T> from = HasOrigin ? load(origin + channel) : Lanes<T>{};
       Lanes<T> sum[4] = {};
@@ -136,7 +134,7 @@ class ScoreGradient {
         add_terms<HasOrigin>(other.data.get() + shift * channels + channel, channels, links.far_end.get() + first,
                              links.weight.get() + first, last - first, from, sum);
       });
-      add_lanes(total + channel, channels - channel, sum);
+      add_lanes(grad + channel, channels - channel, sum);
     }
   }
 
@@ -149,39 +147,17 @@ class ScoreGradient {
     }
   };
 
-  // Σ β over the window around every pixel of the padded grid.
-  PaddedMap<T> window_sums(const Buffer<T>& factor, const PaddedGrid& grid) const {
-    PaddedMap<T> sums{.grid = grid, .channels = 1, .data = Buffer<T>(grid.padded.count(), T(0))};
-    const int64_t width = grid.padded.size[2];
-    for_ranges(grid.padded.rows(), kWindowRowsPerTask, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row)
-        for (int64_t x = 0; x < width; ++x) {
-          T& sum = *sums.pixel(row * width + x);
-          for_window(OnePerPixel(), center_of(grid, row, x), problem_.patch, grid.shape, grid,
-                     [&](int64_t first, int64_t last, int64_t) {
-                       for (int64_t i = first; i < last; ++i) sum += factor[i];
-                     });
-        }
+  // grad[c] += Σ β · pixel[c] over the windows around a pixel and those that repeat it.
+  void add_self_term(const Repeats& repeats, const PaddedGrid& grid, const Coordinates& at, const Buffer<T>& factor,
+                     const T* pixel, T* grad) const {
+    T sum = 0;
+    repeats.for_each(at, [&](const Coordinates& center) {
+      for_window(OnePerPixel(), center, problem_.patch, grid.shape, grid, [&](int64_t first, int64_t last, int64_t) {
+        sum = std::accumulate(&factor[first], &factor[last], sum);
+      });
     });
-    return sums;
-  }
-
-  // out += Σ β · self.
-  void add_self_term(PaddedMap<T> factor, const View<const T>& self, T* out) const {
-    const Shape& shape = factor.grid.shape;
-    const int64_t count = shape.count(), width = shape.size[2];
-    Buffer<T> folded(count);
-    fold_border(factor, problem_.padding, folded.get());
-    for_ranges(shape.rows(), kRowsPerTask, [&](int64_t begin, int64_t end) {
-      for (int64_t row = begin; row < end; ++row) {
-        const T* source = self.data + row / shape.size[1] * self.stride[0] + row % shape.size[1] * self.stride[1];
-        const T* sums = folded.get() + row * width;
-        for (int64_t c = 0; c < problem_.channels; ++c)
-          for (int64_t x = 0; x < width; ++x)
-            if (sums[x] != 0)  // the pixel may be NaN and in no matched patch
-              out[c * count + row * width + x] += sums[x] * source[c * self.channel_stride + x * self.stride[2]];
-      }
-    });
+    if (sum == 0) return;  // the pixel may be NaN and in no matched patch
+    for (int64_t c = 0; c < problem_.channels; ++c) grad[c] += sum * pixel[c];
   }
 
   const ScoreGradientArguments<T>& arguments_;
