@@ -48,6 +48,24 @@ def test_a_resumed_run_ends_with_the_same_bits(
         assert picture.size == (3 * scale * SIZE, 3 * scale * SIZE)
 
 
+def test_a_run_can_start_from_the_weights_of_another_one(train_upscale: Run, tmp_path: Path) -> None:
+    assert train_upscale(tmp_path / "first", "--iterations", 2).returncode == 0
+    for start in (tmp_path / "first", tmp_path / "first" / "model.safetensors"):
+        run = tmp_path / f"from {start.name}"
+        options = ("--start", start, "--iterations", 1, "--learning-rate", 1e-30, "--seed", 7)
+        assert train_upscale(run, *options).returncode == 0
+        assert_same_weights(run, tmp_path / "first")
+
+
+def test_weights_of_another_network_are_refused_as_a_start(train_upscale: Run, tmp_path: Path) -> None:
+    assert train_upscale(tmp_path / "first", "--iterations", 1).returncode == 0
+    done = train_upscale(tmp_path / "second", "--iterations", 1, "--start", tmp_path / "first", "--width", 6)
+    assert done.returncode == 2
+    assert "model.safetensors does not fit the network: of another shape: " in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (tmp_path / "second").exists()
+
+
 def test_training_lowers_the_loss(train_upscale: Run, tmp_path: Path) -> None:
     options = ("--iterations", 100, "--learning-rate", 0.01, "--cross-scale", "psal3", "--no-residual")
     assert train_upscale(tmp_path / "run", *options).returncode == 0

@@ -28,12 +28,14 @@ def train_upscale(
         bool, typer.Option(help="learn the difference to bicubic enlargement, which the published networks do not")
     ] = True,
     size: Annotated[int, typer.Option(min=16, help="side of the small crops in pixels")] = 48,
+    start: Annotated[Path | None, typer.Option(help="run or file of weights to start from", show_default=False)] = None,
 ) -> None:
     """Enlarge photographs that were downscaled: the network with cross-scale attention."""
+    from psal.training.loop import weights_of
     from psal.training.upscale import Architecture, UpscaleTask
 
     architecture = Architecture(int(scale), width, depth, cross_scale, in_scale, residual)
-    task = UpscaleTask(data, architecture, size, settings.seed)
+    task = UpscaleTask(data, architecture, size, settings.seed, start and weights_of(start))
     run_training(task, settings, out, label=f"× {scale}, {cross_scale}", files="photograph")
 
 

@@ -1,5 +1,6 @@
 """Super-resolution: enlarge photographs that were downscaled."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,8 +14,11 @@ from torch import Tensor, nn
 from psal.data.degradation import downscale
 from psal.data.downscaled_crops import DownscaledCrops
 from psal.data.image_folder import MissingDataError, load_pixels, to_picture
+from psal.errors import UsageError
 from psal.measure.picture_quality import psnr_of_luma, ssim_of_luma
 from psal.models import CSNLN
+from psal.models.csnln.weights import load_upscaler
+from psal.models.weights import check_names
 
 PREVIEWS = range(2**31, 2**31 + 3)  # examples that no training run reaches
 
@@ -43,24 +47,37 @@ class UpscaleTask:
         architecture: the network.
         size: side of the small crops, in pixels.
         seed: of the random crops.
+        start: file of weights to start from; see :func:`psal.models.csnln.weights.load_upscaler`. None starts from
+            random ones.
 
     Raises:
         psal.data.image_folder.MissingDataError: if the folder has no pictures.
+        UsageError: if the file does not hold the weights of such a network.
         ValueError: if the network cannot be built.
     """
 
     name = "upscale"
 
-    def __init__(self, data: Path, architecture: Architecture, size: int, seed: int) -> None:
-        architecture.build()  # fails before anything is written
+    def __init__(self, data: Path, architecture: Architecture, size: int, seed: int, start: Path | None = None) -> None:
         self._architecture = architecture
+        self._start = start
+        self.build()  # fails before anything is written
         self._crops = DownscaledCrops(data, architecture.scale, size, seed)
         self.settings: dict[str, Any] = {
-            **asdict(architecture), "size": size, "photographs": self._crops.fingerprint
+            **asdict(architecture), "size": size, "photographs": self._crops.fingerprint,
+            "start": None if start is None else hashlib.sha256(start.read_bytes()).hexdigest()[:16],
         }  # fmt: skip
 
     def build(self) -> nn.Module:
-        return self._architecture.build()
+        network = self._architecture.build()
+        if self._start is not None:
+            trained = load_upscaler(self._start).state_dict()
+            try:
+                check_names(trained, network.state_dict())
+            except UsageError as error:
+                raise UsageError(f"{self._start} does not fit the network: {error}") from None
+            network.load_state_dict(trained)
+        return network
 
     def example(self, number: int) -> Sequence[Tensor]:
         return [picture[None] for picture in self._crops[number]]
