@@ -93,9 +93,9 @@ class Descriptors {
     const int64_t max_order = kMaxFrequencyOrder[std::max(axes, 1) - 1];
     for (int axis = 0; axis < kAxes; ++axis) set_basis(axis, max_order);
     frequency_ = Buffer<int64_t>(kAxes * waves_[0] * waves_[1] * waves_[2]);
-    for (int64_t a = 0; a < waves_[0]; ++a)
-      for (int64_t b = 0; b < waves_[1]; ++b)
-        for (int64_t c = 0; c < waves_[2]; ++c)
+    for (int64_t c = 0; c < waves_[2]; ++c)
+      for (int64_t a = 0; a < waves_[0]; ++a)
+        for (int64_t b = 0; b < waves_[1]; ++b)
           if (a + b + c <= max_order) {
             int64_t* f = frequency_.get() + kAxes * frequencies_++;
             f[0] = a, f[1] = b, f[2] = c;
@@ -203,24 +203,46 @@ class Descriptors {
     }
   }
 
-  // The coefficients of every frequency and channel, into scratch.coefficients.
+  // The coefficients of every frequency and channel, into scratch.coefficients. Frequencies that are equal along x come
+  // one after the other; up to four of them share the loads of the filtered rows.
   void compute_coefficients(const PaddedMap<T>& map, const Span& span, Scratch& scratch) const {
-    const int64_t line = pitch(span.width()), rows = patch_.size[0] * patch_.size[1];
     filter_rows(map, span, scratch);
-    for (int64_t f = 0; f < frequencies_; ++f) {
-      const int64_t first = frequency_[kAxes * f + 2] * channels_ * line;
-      const float* factor = across_.get() + f * rows;
-      for (int64_t x = 0; x < channels_ * line; x += 2 * kWidth<float>) {
-        Lanes<float> a{}, b{};  // two accumulators, so that additions overlap
-        for (int64_t i = 0; i < rows; ++i) {
-          const float* from = scratch.slot[i] + first + x;
-          a += factor[i] * load(from);
-          b += factor[i] * load(from + kWidth<float>);
-        }
-        float* to = scratch.coefficients.get() + f * channels_ * line + x;
-        store(to, a);
-        if (x + kWidth<float> < channels_ * line) store(to + kWidth<float>, b);
+    const auto along_x = [&](int64_t f) { return frequency_[kAxes * f + 2]; };
+    for (int64_t f = 0; f < frequencies_;) {
+      int64_t shared = 1;
+      while (shared < 4 && f + shared < frequencies_ && along_x(f + shared) == along_x(f)) ++shared;
+      switch (shared) {
+        case 1: filter_across<1>(f, along_x(f), pitch(span.width()), scratch); break;
+        case 2: filter_across<2>(f, along_x(f), pitch(span.width()), scratch); break;
+        case 3: filter_across<3>(f, along_x(f), pitch(span.width()), scratch); break;
+        default: filter_across<4>(f, along_x(f), pitch(span.width()), scratch); break;
       }
+      f += shared;
+    }
+  }
+
+  // The coefficients of `Count` frequencies from f on, which are all `wave` along x.
+  template <int Count>
+  void filter_across(int64_t f, int64_t wave, int64_t line, Scratch& scratch) const {
+    constexpr int w = kWidth<float>;
+    const int64_t rows = patch_.size[0] * patch_.size[1], plane = channels_ * line;
+    const float* factor = across_.get() + f * rows;
+    float* to = scratch.coefficients.get() + f * plane;
+    for (int64_t x = 0; x < plane; x += 2 * w) {
+      Lanes<float> a[Count], b[Count];  // two vectors of pixels share the loads of the factors
+      unrolled<Count>([&](auto g) { a[g] = b[g] = Lanes<float>{}; });
+      for (int64_t i = 0; i < rows; ++i) {
+        const float* from = scratch.slot[i] + wave * plane + x;
+        const Lanes<float> left = load(from), right = load(from + w);
+        unrolled<Count>([&](auto g) {
+          a[g] += factor[g * rows + i] * left;
+          b[g] += factor[g * rows + i] * right;
+        });
+      }
+      unrolled<Count>([&](auto g) {
+        store(to + g * plane + x, a[g]);
+        if (x + w < plane) store(to + g * plane + x + w, b[g]);
+      });
     }
   }
 

@@ -178,9 +178,10 @@ class Sweep {
       if (const BestK<T> from = predecessor(pixel, axis, 1, chunk); from.size)
         reader.scan_leaf_of(from.keys[0] + int32_t(comparison_.key.grid.stride[axis]));
     if (thorough) reader.scan_closest_leaves();
-    reader.finish([&](int32_t key, float distance) {
-      if (!bounded || distance < best.worst()) state_.offer(pixel.padded_index, key, best);
-    });
+    reader.finish([&](int32_t key) { comparison_.prefetch(key); },
+                  [&](int32_t key, float distance) {
+                    if (!bounded || distance < best.worst()) state_.offer(pixel.padded_index, key, best);
+                  });
     if (!best.full())
       reader.take_until_enough([&](int32_t key) {
         state_.offer(pixel.padded_index, key, best);

@@ -84,10 +84,11 @@ class TreeSeeds {
       seeds_.tree_.visit_closest(q_, seeds_.plan_.leaves, limit, [&](int64_t leaf) { scan(leaf); }, branches_);
     }
 
-    // Calls take(key, distance) for the keys found, closest first.
-    template <typename Take>
-    void finish(const Take& take) {
+    // Calls announce(key), then take(key, distance), for the keys found, closest first.
+    template <typename Announce, typename Take>
+    void finish(const Announce& announce, const Take& take) {
       const BestK<float> found = closest();
+      for (int64_t i = 0; i < found.size; ++i) announce(found.keys[i]);
       for (int64_t i = 0; i < found.size; ++i) take(found.keys[i], found.costs[i]);
     }
 
