@@ -55,17 +55,10 @@ def test_brightness_gradient_continues_in_the_hole() -> None:
     assert (filled - image)[:, hole].square().mean().sqrt() < 0.015
 
 
-@pytest.mark.parametrize(
-    ("shadow", "box"),
-    [((62, 76, 30, 100), (30, 66, 40, 90)), ((55, 80, 60, 75), (25, 70, 45, 95))],
-    ids=["below the hole", "half in the hole"],
-)
-def test_a_shadow_at_the_hole_does_not_turn_to_smoke(
-    shadow: tuple[int, int, int, int], box: tuple[int, int, int, int]
-) -> None:
+def test_a_shadow_at_the_hole_does_not_turn_to_smoke() -> None:
     grain = torch.randn(3, 97, 131, generator=torch.Generator().manual_seed(0)) * 0.008
-    image = torch.where(box_mask(97, 131, shadow), 0.15, 0.7) + grain
-    hole = box_mask(97, 131, box)
+    image = torch.where(box_mask(97, 131, (55, 80, 60, 75)), 0.15, 0.7) + grain
+    hole = box_mask(97, 131, (25, 70, 45, 95))
     filled = psal.inpaint(image, hole, seed=0).mean(0)[hole]
     assert ((filled > 0.25) & (filled < 0.6)).float().mean() < 0.02
 
