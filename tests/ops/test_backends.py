@@ -1,8 +1,13 @@
 """Which backend runs a call, and what is said about it."""
 
 import logging
+import os
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 import torch
@@ -43,6 +48,24 @@ def test_all_backends_are_listed_with_a_reason() -> None:
 def test_tensors_on_the_cpu_take_the_native_kernels() -> None:
     assert choose_backend(a_map("cpu")) == "native"
     assert choose_backend(a_map("meta")) == "native"
+
+
+@pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+@pytest.mark.parametrize(
+    ("version", "too_old"), [("2.9.1", True), ("3.5.0+rocm6.4", True), ("3.6.0", False), ("3.10.0", False)]
+)
+def test_a_triton_that_is_too_old_is_named_and_later_ones_are_not(version: str, too_old: bool, tmp_path: Path) -> None:
+    """Its version is that of the metadata found first."""
+    metadata = tmp_path / f"triton-{version}.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text(f"Metadata-Version: 2.1\nName: triton\nVersion: {version}\n")
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    code = "import psal; print(psal.backends()[1].reason)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=os.environ | {"PYTHONPATH": path}, capture_output=True, text=True, check=True
+    )
+    expected = f"Triton {version} is too old: 3.6 or later is needed"
+    assert (done.stdout.strip() == expected) == too_old
 
 
 @needs_triton
