@@ -94,6 +94,21 @@ def test_few_keys_leave_candidates_missing() -> None:
     assert seeds.sort(1).values[0, :, 7].tolist() == [-1, -1, 1, 4, 7]
 
 
+def test_queries_at_the_ends_of_a_curve_look_at_a_whole_window() -> None:
+    query, key = (normal_map(1, 1, *size, seed=seed) for size, seed in (((5, 7), 1), ((3, 9), 2)))
+    queries, keys = descriptors.describe(3 * query, key, SearchOptions(1))
+    curve = morton.curve(queries, keys, None, torch.tensor(1), table=0)
+    found = morton.closest(queries, keys, None, [curve], kept=27)  # fewer keys than a window has
+    assert found.sort(1).values.eq(torch.arange(27)[:, None]).all()
+
+
+def test_a_curve_tells_values_apart_that_are_close_among_many() -> None:
+    query, key = (normal_map(1, 1, *size, seed=seed) for size, seed in (((17, 13), 1), ((19, 33), 2)))
+    found = morton.morton_seeds(query, key, None, torch.tensor(1), SearchOptions(1)).flatten(2)[0, 0]
+    closest = torch.cdist(query.flatten(2)[0].mT, key.flatten(2)[0].mT).argmin(1)
+    assert (found == closest).float().mean() > 0.95
+
+
 def test_other_seeds_give_other_curves_and_the_same_seed_the_same() -> None:
     query, key = (normal_map(1, 3, 24, 24, seed=seed) for seed in (1, 2))
     first, again, other = (
