@@ -28,7 +28,7 @@ from psal.measure.terminal import track
 COMPILER = "the compiler"
 LAYER_SOURCES = ("functional", "options", "swap", "ops/*")
 LAYER_TESTS = ("ops", "functional", *(f"test_{name}.py" for name in (
-    "checks", "options", "matches", "layers", "seeds", "swap", "tokens", "compile")))  # fmt: skip
+    "checks", "options", "matches", "layers", "seeds", "swap", "tokens", "compile", "public_api")))  # fmt: skip
 # Of the kernels, one instruction set alone is built: these tests would call the others. Triton's kernels are no target.
 LEFT_OUT = ("ops/test_simd.py", "ops/triton")
 OWN_ONLY = "test_processes.py"  # takes as long as all other tests of training: only for faults in processes.py
