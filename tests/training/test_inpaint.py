@@ -14,6 +14,7 @@ from support.commands import Run
 from support.pictures import write_pictures
 from support.tolerances import assert_close, assert_same_bits
 from support.training_runs import assert_same_weights, losses, on_two_processes, weights
+from torch import Tensor, nn
 
 from psal.models.inpainting.weights import load_generator
 from psal.training.inpaint import InpaintSettings, InpaintTask
@@ -172,6 +173,22 @@ def test_the_critics_see_known_pixels_as_they_are(pictures: Path) -> None:
     assert whole[(depth == 0).expand_as(whole)].equal(truth[(depth == 0).expand_as(truth)])
     assert (whole[(depth > 0).expand_as(whole)] == 9).all()
     assert (window == 9).sum() == (whole == 9).sum()  # rectangles lie inside the window
+
+
+class Off(nn.Module):
+    """A network whose outputs are off by constants in every pixel."""
+
+    def forward(self, truth: Tensor, hole: Tensor) -> tuple[Tensor, Tensor]:
+        return truth + 0.25, truth - 0.5
+
+
+def test_the_loss_adds_the_errors_of_known_pixels_to_those_in_the_hole(pictures: Path) -> None:
+    examples = task(pictures, masks="both")
+    truth, depth, corner = examples.example(3)
+    inside = (0.9 ** depth[depth > 0]).sum() / 16**2  # of an error of 1 everywhere
+    known = (depth == 0).float().mean()
+    coarse, refined = 1.2 * 0.25, 0.5
+    assert_close(examples.loss(Off(), [truth, depth, corner]), (coarse + refined) * 1.2 * (inside + known))
 
 
 @pytest.mark.parametrize(
