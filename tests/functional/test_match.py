@@ -8,6 +8,7 @@ import pytest
 import torch
 from support.maps import dense_scores, integer_map, normal_map, random_mask, random_matches
 from support.tolerances import assert_close, assert_not_worse, assert_same_bits
+from torch import Tensor
 
 import psal
 
@@ -182,6 +183,27 @@ def test_all_queries_may_be_masked(init: str) -> None:
         query_mask=torch.zeros(1, 1, *sq, dtype=torch.bool),
     )  # fmt: skip
     assert (matches.index == -1).all()
+
+
+@pytest.mark.parametrize("similarity", SIMILARITIES)
+def test_masked_columns_that_no_patch_reaches_change_nothing(similarity: str) -> None:
+    """Enough channels that costs are updated from one pixel to the next, by offsets that depend on the widths."""
+    sq, sk, channels = (23, 29), (21, 24), 16
+    query, key = normal_map(1, channels, *sq, seed=1), normal_map(1, channels, 21, 47, seed=2)
+    start = random_matches(1, 2, sq, sk, dtype=torch.float32)
+
+    def search(width: int) -> tuple[Tensor, Tensor]:
+        mask = torch.zeros(1, 1, 21, width, dtype=torch.bool)
+        mask[..., :24] = True
+        init = psal.Matches(start.index // 24 * width + start.index % 24, start.score)
+        found = psal.patch_match(
+            query, key[..., :width], patch_size=7, neighbors=2, iterations=4, init=init, key_mask=mask, seed=0,
+            similarity=similarity,
+        )  # fmt: skip
+        return found.index // width * 24 + found.index % width, found.score
+
+    for narrow, wide in zip(search(33), search(47), strict=True):
+        assert_same_bits(narrow, wide)
 
 
 @pytest.mark.parametrize("init", INITS)
