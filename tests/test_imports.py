@@ -98,6 +98,7 @@ LEVELS = (
         "checks",
         "options",
         "luminance",
+        "sums",
         "waiting",
     },
     {"io", "data", "measure"},

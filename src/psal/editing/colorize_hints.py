@@ -14,6 +14,7 @@ from psal.editing.guided_upsampling import upsample_guided
 from psal.editing.resizing import halve
 from psal.io.pictures import ImageLike, Picture, open_picture
 from psal.luminance import chroma
+from psal.sums import total
 
 MIN_DIFFERENCE = 0.06  # of a channel, 0..1: smaller ones are taken for the losses of a JPEG, not for a stroke
 MAX_PIXELS = 2**18  # that are solved for: what is added is smooth, but for the edges of the picture
@@ -112,14 +113,14 @@ def _solve(links: list[Tensor], own: Tensor, right: Tensor, x: Tensor) -> Tensor
         diagonal.narrow(axis, 1, link.shape[axis]).add_(link)
     residual = right - apply(x)
     scaled = residual / diagonal
-    direction, power = scaled, (residual * scaled).sum()
+    direction, power = scaled, total(residual * scaled)
     for _ in range(ITERATIONS):
         if float(power) < 1e-12:
             break
         changed = apply(direction)
-        step = power / (direction * changed).sum()
+        step = power / total(direction * changed)
         x, residual = x + step * direction, residual - step * changed
         scaled = residual / diagonal
-        last, power = power, (residual * scaled).sum()
+        last, power = power, total(residual * scaled)
         direction = scaled + power / last * direction
     return x

@@ -41,6 +41,7 @@ from psal.functional import aggregate, patch_match
 from psal.luminance import chroma, luminance
 from psal.progress import Progress
 from psal.seeds import add_to_seed
+from psal.sums import mean
 
 PATCH_SIZE = 9  # pixels per side
 NEIGHBORS = 3  # matches per patch
@@ -172,7 +173,7 @@ def _match_exposure(luma: Tensor, references: list[Tensor], levels: int, seed: i
         )
         # Relative to the spread: a curve that flattens the contrast brings all patches closer.
         spread = _spread(found.flatten(1)) + key_spread
-        distances.append(-float(matches.score.mean()) / max(spread, 1e-6))
+        distances.append(-mean(matches.score) / max(spread, 1e-6))
     return apply_curve(curves[distances.index(min(distances))], luma)
 
 
@@ -207,33 +208,33 @@ def _match_level(level: ColorLevel, coarse: ColorGuess | None, seed: int) -> Col
         key_mask=valid_keys(keys),
     )  # fmt: skip
     del query_map, key_map  # the largest maps
-    temperature = max(-float(matches.score[:, 0].mean()), 1e-6)
+    temperature = max(-mean(matches.score[:, 0]), 1e-6)
     votes = stack(
         [
             torch.cat([key.chroma, place, key.chroma.square().sum(0, keepdim=True)])
             for key, place in zip(keys, at, strict=True)
         ]
     )
-    mean = aggregate(matches, votes[None], patch_size=PATCH_SIZE, temperature=temperature)[0]
-    return ColorGuess(mean[:2], mean[2:4], _certainty(mean[:2], mean[4:]))
+    voted = aggregate(matches, votes[None], patch_size=PATCH_SIZE, temperature=temperature)[0]
+    return ColorGuess(voted[:2], voted[2:4], _certainty(voted[:2], voted[4:]))
 
 
-def _certainty(mean: Tensor, mean_square: Tensor) -> Tensor:
+def _certainty(mean_chroma: Tensor, mean_square: Tensor) -> Tensor:
     """Fraction of the votes' power that is in their mean, ``[1, H, W]``: less where they disagree.
 
     Args:
-        mean: chroma of the votes, ``[2, H, W]``.
+        mean_chroma: of the votes, ``[2, H, W]``.
         mean_square: mean squared length of the votes, ``[1, H, W]``.
     """
-    power = mean.square().sum(0, keepdim=True)
+    power = mean_chroma.square().sum(0, keepdim=True)
     return power / (power + (mean_square - power).clamp_min(0) + 1e-9)
 
 
 def features(luma: Tensor) -> Tensor:
     """Luminance, its normalized local contrast and its local standard deviation, weighted, ``[3, H, W]``."""
-    mean = _blur(luma)
-    deviation = (_blur(luma * luma) - mean * mean).clamp_min(1e-7).sqrt()
-    contrast = (luma - mean) / (deviation + MIN_DEVIATION)
+    local_mean = _blur(luma)
+    deviation = (_blur(luma * luma) - local_mean * local_mean).clamp_min(1e-7).sqrt()
+    contrast = (luma - local_mean) / (deviation + MIN_DEVIATION)
     return torch.cat([luma, CONTRAST_WEIGHT * contrast, DEVIATION_WEIGHT * deviation])
 
 

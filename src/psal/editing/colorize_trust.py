@@ -28,6 +28,7 @@ from psal.functional import aggregate, patch_match
 from psal.luminance import luminance
 from psal.matches import Matches
 from psal.seeds import add_to_seed
+from psal.sums import mean
 
 NEARBY = 0.04  # of a side, the distance at which a round trip counts as come back
 FEW_RETURNS, MANY_RETURNS = 0.11, 0.15  # share of round trips at which trust begins, and is complete
@@ -73,12 +74,12 @@ def _returning_share(luma: Tensor, references: list[Tensor], seed: int) -> float
         query_mask=valid,
     )  # fmt: skip
     returned = _vote(there, _vote(back, own))
-    return float(((returned - own).square().sum(0).sqrt() < NEARBY).float().mean())
+    return int(((returned - own).square().sum(0).sqrt() < NEARBY).sum()) / returned[0].numel()
 
 
 def _vote(matches: Matches, value: Tensor) -> Tensor:
     best = matches.score[:, 0]
-    temperature = max(-float(best[best.isfinite()].mean()), 1e-6)
+    temperature = max(-mean(best[best.isfinite()]), 1e-6)
     return aggregate(matches, value[None], patch_size=PATCH_SIZE, temperature=temperature)[0]
 
 

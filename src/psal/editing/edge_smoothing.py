@@ -20,6 +20,7 @@ SIGMA = 3.0  # of the Gaussian window of the structure tensor, in pixels
 STEP = 1.5  # pixels between the samples along an edge
 SAMPLES = 2  # on each side
 MIN_ENERGY = 1e-4  # squared gradient below which an edge does not count
+MIN_LENGTH = 1e-30  # keeps flat parts from dividing by 0
 STRIP_PIXELS = 2**20  # processed at once: memory is bounded by it
 REACH = math.ceil(3 * SIGMA) + 1 + math.ceil(SAMPLES * STEP) + 1  # rows above and below that a pixel depends on
 
@@ -70,9 +71,12 @@ def _edges(luma: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     dy = (padded[..., 2:, 1:-1] - padded[..., :-2, 1:-1]) / 2
     xx, yy, xy = _blur(torch.cat([dx * dx, dy * dy, dx * dy]))[:, 0]
     difference = xx - yy
-    clarity = torch.hypot(difference, 2 * xy) / (xx + yy + MIN_ENERGY)
-    across = torch.atan2(2 * xy, difference) / 2
-    return -across.sin(), across.cos(), clarity
+    length = (difference * difference + 4 * xy * xy).sqrt()
+    clarity = length / (xx + yy + MIN_ENERGY)
+    # The direction across an edge by half-angle formulas: torch's atan2 has last bits that depend on the threads.
+    cosine = (difference / length.clamp_min(MIN_LENGTH)).clamp(-1, 1)  # of twice the angle
+    across_x, across_y = ((1 + cosine) / 2).sqrt(), ((1 - cosine) / 2).sqrt().copysign(xy)
+    return -across_y, across_x, clarity
 
 
 def _blur(x: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from psal.io.pictures import ImageLike, open_picture
 from psal.luminance import luminance
 from psal.progress import Progress
 from psal.seeds import check_seed, draw_seed
+from psal.sums import mean
 
 # The layer's defaults, as this edit shows what the layer finds. Mean PSNR of four DAVIS frames rebuilt from the frame
 # ten before: 30.29 dB; patches of 5 and 9 pixels 32.08 and 29.20 dB, 1 and 5 neighbors 29.73 and 30.28 dB.
@@ -89,7 +90,7 @@ def reconstruct(
     if progress:
         progress(0.7)
     # Relative to the mean distance of the best matches, so that the weights don't depend on the pictures' contrast.
-    temperature = max(-float(matches.score[:, 0].mean()), 1e-6)
+    temperature = max(-mean(matches.score[:, 0]), 1e-6)
     rebuilt = picture.restore(aggregate(matches, source[None], patch_size=PATCH_SIZE, temperature=temperature)[0])
     shifts = picture.restore(color_shifts(matches, source.shape[2]) / 255) if return_shifts else None
     if progress:

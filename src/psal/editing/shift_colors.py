@@ -1,5 +1,6 @@
 """Matches as a picture: the shift of each pixel to its best match, in the colors used for optical flow."""
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -30,7 +31,8 @@ def color_shifts(matches: Matches, width: int) -> Tensor:
     for top in range(0, len(index), STRIP_ROWS):
         rows = slice(top, top + STRIP_ROWS)
         down, right = _shifts(index, rows, width)
-        hue = torch.atan2(down, right) / (2 * torch.pi) % 1
+        # NumPy's arctan2: the last bits of torch's depend on the number of threads.
+        hue = torch.from_numpy(np.arctan2(down.numpy(), right.numpy())) / (2 * torch.pi) % 1
         saturation = (torch.hypot(down, right) / full_length).clamp_max(1)
         color = _saturated_rgb(hue, saturation) * (index[rows] >= 0)
         out[:, rows] = (color * 255).round().to(torch.uint8)

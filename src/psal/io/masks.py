@@ -68,11 +68,11 @@ def open_mask(mask: ImageLike, size: tuple[int, int], name: str = "mask") -> Ten
 def _odd_fraction(color: Tensor, hole: Tensor) -> float:
     """Fraction of the pixels ``[C, H, W]`` that are neither nearly black nor nearly of the hole's color."""
     if not hole.any():
-        return (color.amax(0) > ODD_DISTANCE).float().mean().item()
+        return int((color.amax(0) > ODD_DISTANCE).sum()) / hole.numel()
     odd = torch.zeros_like(hole)
     for channel in color:
         odd |= (channel - channel[hole].median() * hole).abs_() > ODD_DISTANCE
-    return odd.float().mean().item()
+    return int(odd.sum()) / odd.numel()
 
 
 def transparent_pixels(picture: Picture, name: str) -> Tensor:

@@ -26,6 +26,7 @@ from psal.editing.hole_filling.patch_voting import best_sources, vote
 from psal.editing.hole_filling.poisson_blending import blend_sources
 from psal.editing.hole_filling.shift_upsampling import MIN_KEYS, upsample_shifts
 from psal.seeds import add_to_seed
+from psal.sums import mean
 
 MAX_TURNS_COARSEST, MAX_TURNS, MAX_TURNS_FINEST = 6, 4, 2  # of search and vote, per level
 MIN_CHANGE = 0.002  # mean absolute change of the hole's features (0..1) in one turn, below which a level ends
@@ -102,10 +103,11 @@ def has_valid_key(sources: Tensor) -> bool:
 
 def _search_and_vote(fill: LevelFill, query: Tensor, seed: int) -> tuple[LevelFill, float]:
     """One turn with the channels to search for; also returns the mean absolute change of the hole's channels."""
-    weight = (MATCH_DECAY**-fill.depth).clamp_min(MIN_MATCH_WEIGHT)
+    # torch's power has other last bits at the end of a thread's share than inside it; its exponential has not.
+    weight = torch.exp(-math.log(MATCH_DECAY) * fill.depth).clamp_min(MIN_MATCH_WEIGHT)
     found = search(replace(fill, channels=query), weight, fill.queries, random_candidates(fill, seed), seed)
     voted = vote(replace(found, channels=fill.channels), fill.hole)
-    return voted, (voted.channels - fill.channels)[:, fill.hole].abs().mean().item()
+    return voted, mean((voted.channels - fill.channels)[:, fill.hole].abs())
 
 
 def _count_levels(hole: Tensor) -> int:

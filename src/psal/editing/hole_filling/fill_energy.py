@@ -1,8 +1,9 @@
 """Energy of a fill: how much its patches differ from where they were copied from."""
 
 from psal.editing.hole_filling.level_fill import LevelFill
+from psal.sums import mean
 
 
 def energy(fill: LevelFill) -> float:
     """Mean distance between the patches that touch the hole and their matches."""
-    return fill.distance[fill.queries].mean().item()
+    return mean(fill.distance[fill.queries])

@@ -68,7 +68,7 @@ def hole_windows(hole: Tensor) -> list[Window] | None:
     if sum((bottom - top) * (right - left) for top, bottom, left, right in windows) > MAX_SHARE * hole.numel():
         return None
     known = [~hole[top:bottom, left:right] for top, bottom, left, right in windows]
-    enough = all(part.float().mean() >= MIN_KNOWN and has_valid_key(part) for part in known)
+    enough = all(part.sum() >= MIN_KNOWN * part.numel() and has_valid_key(part) for part in known)
     return windows if enough else None
 
 

@@ -11,6 +11,7 @@ from psal.editing.hole_filling.hole_geometry import PATCH_RADIUS, PATCH_SIZE
 from psal.editing.hole_filling.level_fill import LevelFill
 from psal.functional import aggregate
 from psal.matches import Matches
+from psal.sums import mean
 
 VOTE_DECAY = 1.6  # a vote loses this factor per pixel of depth: patches near the border know more
 VOTE_VARIANCE = 0.25  # variance of the votes' Gaussian weights, in mean squared distances of the matches
@@ -51,6 +52,6 @@ def best_sources(fill: LevelFill) -> Tensor:
 def _vote_logits(fill: LevelFill) -> Tensor:
     """Logarithm of each patch's weight in the vote, ``[h, w]``; −∞ for patches without a match."""
     matched = fill.index >= 0
-    variance = VOTE_VARIANCE * fill.distance[matched].mean().clamp_min(1e-8)
+    variance = VOTE_VARIANCE * max(mean(fill.distance[matched]), 1e-8)
     logits = -fill.distance / (2 * variance) - fill.depth * math.log(VOTE_DECAY)
     return logits.where(matched, -math.inf)
