@@ -67,9 +67,12 @@ def fill_hole(request: FillRequest) -> Filled:
         turns = MAX_TURNS_COARSEST if level == coarsest else MAX_TURNS if level else MAX_TURNS_FINEST
         for turn in range(turns):
             query = leader.lead(fill, level) if leader else fill
-            fill, change = _search_and_vote(fill, query.channels, add_to_seed(level_seed, turn))
+            fill = _search(fill, query.channels, add_to_seed(level_seed, turn))
             request.report(0.9 * 4.0**-level * (1 + 3 * (turn + 1) / turns) / 4)
-            if change < MIN_CHANGE:
+            if turn == turns - 1:  # only the matches are used after it
+                break
+            before, fill = fill.channels, vote(fill, fill.hole)
+            if mean((fill.channels - before)[:, fill.hole].abs()) < MIN_CHANGE:
                 break
     region = fill.region.slices
     target = torch.stack([fill.atlas.y[fill.hole], fill.atlas.x[fill.hole]])
@@ -101,13 +104,12 @@ def has_valid_key(sources: Tensor) -> bool:
     return bool(valid_keys(patches_touching(~sources)).any())
 
 
-def _search_and_vote(fill: LevelFill, query: Tensor, seed: int) -> tuple[LevelFill, float]:
-    """One turn with the channels to search for; also returns the mean absolute change of the hole's channels."""
+def _search(fill: LevelFill, query: Tensor, seed: int) -> LevelFill:
+    """Search for given channels, from the current matches and random keys around them."""
     # torch's power has other last bits at the end of a thread's share than inside it; its exponential has not.
     weight = torch.exp(-math.log(MATCH_DECAY) * fill.depth).clamp_min(MIN_MATCH_WEIGHT)
     found = search(replace(fill, channels=query), weight, fill.queries, random_candidates(fill, seed), seed)
-    voted = vote(replace(found, channels=fill.channels), fill.hole)
-    return voted, mean((voted.channels - fill.channels)[:, fill.hole].abs())
+    return replace(found, channels=fill.channels)
 
 
 def _count_levels(hole: Tensor) -> int:

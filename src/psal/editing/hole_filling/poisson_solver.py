@@ -121,18 +121,22 @@ def _build_grids(unknown: Mask, domain: Mask, screening: float) -> list[Grid]:
 
 
 def _screened_laplacian(unknown: Mask, domain: Mask, screening: float) -> Matrix:
-    """screening · I − Δ of the unknown pixels, as screening · I + Gᵀ G with G the differences along edges."""
-    index = np.where(domain, np.int32(-1), np.int32(-2))
-    index[unknown] = np.arange(unknown.sum(), dtype=np.int32)
-    pairs = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
-    ends = np.concatenate([np.stack(pair).reshape(2, -1) for pair in pairs], 1)  # [2, edges]
-    ends = ends[:, (ends.min(0) > -2) & (ends.max(0) >= 0)]  # in the domain, with an unknown end
-    sign, edge = np.broadcast_arrays(np.array([[1], [-1]], np.float32), np.arange(ends.shape[1], dtype=np.int32))
-    used = ends >= 0
-    shape = ends.shape[1], int(unknown.sum())
-    gradient = sparse.csr_array((sign[used], (edge[used], ends[used])), shape=shape)
-    identity = sparse.eye_array(shape[1], dtype=np.float32)
-    return (gradient.T @ gradient + np.float32(screening) * identity).tocsr()
+    """screening · I − Δ of the unknown pixels: a row has an entry for the pixel and each unknown one beside it."""
+    count, width = int(unknown.sum()), unknown.shape[1] + 2
+    index = np.full((unknown.shape[0] + 2, width), -2, np.int32)
+    inner = index[1:-1, 1:-1]
+    inner[domain] = -1
+    inner[unknown] = np.arange(count, dtype=np.int32)
+    pixel = np.flatnonzero(index >= 0)
+    beside = [index.reshape(-1)[pixel + step] for step in (-width, -1, 1, width)]
+    diagonal = sum((end > -2).astype(np.float32) for end in beside) + np.float32(screening)
+    columns = np.stack([*beside[:2], np.arange(count, dtype=np.int32), *beside[2:]], 1)  # ascending
+    values = np.full(columns.shape, -1, np.float32)
+    values[:, 2] = diagonal
+    used = columns >= 0
+    starts = np.zeros(count + 1, np.int32)
+    np.cumsum(used.sum(1, dtype=np.int32), out=starts[1:])
+    return sparse.csr_array((values[used], columns[used], starts), shape=(count, count))
 
 
 def _interpolation(unknown: Mask, domain: Mask) -> Matrix:
