@@ -150,12 +150,12 @@ def _hole(request: Request, job: Job, photo: "Photo") -> "NDArray[Any]":
     from psal.editing.inpaint import open_hole
     from psal.io.masks import transparent_pixels
     from psal.io.photo import Photo
-    from psal.io.pictures import open_picture
+    from psal.io.pictures import open_raw
 
     path = job.partners.get("mask", job.photo)
     mask: Any = photo.pixels if path == job.photo else Photo.open(path).pixels
     if request.alpha:
-        mask = transparent_pixels(open_picture(mask), str(path)).numpy()
+        mask = transparent_pixels(open_raw(mask), str(path)).numpy()
     changes = {name: request.options[name] for name in ("invert", "grow")}
     return open_hole(mask, photo.pixels.shape[:2], **changes, name=str(path)).numpy()
 

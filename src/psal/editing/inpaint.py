@@ -8,7 +8,6 @@ Network: :class:`psal.models.inpainting.Generator`.
 import os
 from typing import Any, Literal, TypedDict, Unpack, overload
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -23,12 +22,10 @@ from psal.editing.mask_edges import check_edge, fade_edge, grow_mask
 from psal.editing.network_choice import NetworkChoice, choose_network
 from psal.editing.shift_map import ShiftMap
 from psal.io.masks import open_mask, transparent_pixels
-from psal.io.pictures import ImageLike, Picture, open_picture
+from psal.io.pictures import ImageLike, RawPicture, open_picture, open_raw
 from psal.luminance import luminance
 from psal.progress import Progress
 from psal.seeds import check_seed, draw_seed
-
-NOTHING = torch.empty(0, dtype=torch.int64)
 
 
 class InpaintKeywords(TypedDict, total=False):
@@ -145,29 +142,27 @@ def inpaint(
         raise ValueError("source_mask, guide and return_shifts are for model 'patches': a network copies no pixels")
     if network is not None and variants is not None:
         raise ValueError("variants are for model 'patches': a network has one result")
-    picture = open_picture(image, "image")
-    size = picture.color.shape[1], picture.color.shape[2]
+    picture = open_raw(image, "image")
+    size = picture.values.shape[1], picture.values.shape[2]
     marked = transparent_pixels(picture, "image") if mask is None else mask
     hole = open_hole(marked, size, invert=invert, grow=grow)
     opacity = fade_edge(hole, feather) if feather else None  # as large as a channel, so not kept in vain
     hole = hole if opacity is None else opacity > 0
     sources = None if source_mask is None else ~hole & open_mask(source_mask, size, "source_mask")
     colors = None if guide is None else _open_guide(guide, picture)
-    fills = [Filled(picture.color, NOTHING, NOTHING)] * count
+    nothing = torch.empty(0, dtype=torch.int64)
+    fills = [Filled(torch.empty(len(picture.color), 0), nothing, nothing)] * count
     if hole.any():
         request = FillRequest(picture.color, hole, int(draw_seed(seed)), sources, colors, progress)
         fills = _fill(request, network, chosen, count)
-    faded = opacity is not None
-    opacity = hole.float() if opacity is None else opacity
-    alpha = picture.alpha
-    if mask is None and alpha is not None:
-        alpha = torch.lerp(alpha, torch.ones_like(alpha), opacity)
     results: list[Any] = []
     for filled in fills:
-        color = torch.lerp(picture.color, filled.color, opacity) if faded else filled.color
-        out = _restore_known(picture.restore(color, alpha), image, hole)
-        shares = opacity.flatten()[filled.target].numpy()
-        shifts = ShiftMap(size, filled.target.numpy(), filled.source.numpy(), shares) if return_shifts else None
+        shares = torch.ones(filled.target.shape) if opacity is None else opacity.flatten()[filled.target]
+        old = picture.pixels(filled.target)
+        color = filled.color if opacity is None else torch.lerp(old[: len(filled.color)], filled.color, shares)
+        alpha = torch.lerp(old[-1:], torch.ones(1), shares) if mask is None else None
+        out = picture.with_pixels(filled.target, color, alpha)
+        shifts = ShiftMap(size, filled.target.numpy(), filled.source.numpy(), shares.numpy()) if return_shifts else None
         results.append((out, shifts) if return_shifts else out)
     return results[0] if variants is None else results
 
@@ -181,7 +176,9 @@ def _fill(request: FillRequest, network: NetworkChoice | None, device: torch.dev
     if request.hole.all():
         raise ValueError("mask marks the whole image as hole: only the part to fill may be white")
     if network is not None:
-        return [Filled(fill_with_network(request, network, device), NOTHING, NOTHING)]
+        filled, hole = fill_with_network(request, network, device), request.hole
+        target = torch.nonzero(hole.flatten())[:, 0]
+        return [Filled(filled[:, hole], target, torch.full_like(target, -1))]
     _check_sources(request)
     return fill_variants(request, count)
 
@@ -223,7 +220,7 @@ def _check_sources(request: FillRequest) -> None:
     )
 
 
-def _open_guide(guide: ImageLike, picture: Picture) -> Tensor:
+def _open_guide(guide: ImageLike, picture: RawPicture) -> Tensor:
     """Colors of a guide with the channels of the picture, ``[C, H, W]``."""
     color = open_picture(guide, "guide").color
     if color.shape[1:] != picture.color.shape[1:]:
@@ -233,13 +230,3 @@ def _open_guide(guide: ImageLike, picture: Picture) -> Tensor:
             "they must have the same size"
         )
     return luminance(color) if len(picture.color) == 1 else color.expand_as(picture.color)
-
-
-def _restore_known(filled: Any, image: ImageLike, hole: Tensor) -> Any:
-    """Copy known float pixels from the input: float64 has more digits than the float32 that fills are computed in."""
-    if isinstance(image, np.ndarray) and image.dtype.kind == "f":
-        filled[~hole.numpy()] = image[~hole.numpy()]
-    elif isinstance(image, Tensor) and image.dtype == torch.float64:
-        known = ~hole.to(image.device)
-        filled[..., known] = image.detach()[..., known]
-    return filled

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from psal.editing.hole_filling.fill_request import FillRequest
 from psal.editing.network_choice import NetworkChoice
+from psal.io.pictures import to_float
 from psal.models.inpainting import ContextualAttention, Generator
 from psal.models.inpainting.attentions import build_inpainting_attention, label
 from psal.models.inpainting.filling import attention_of, fill, needed_memory, pad_to_stride
@@ -25,12 +26,12 @@ def fill_with_network(request: FillRequest, choice: NetworkChoice, device: torch
         device: where the network runs.
 
     Returns:
-        ``[C, H, W]``, 0..1, on the CPU, unchanged outside the hole.
+        ``[C, H, W]``, 0..1, on the CPU.
 
     Raises:
         ValueError: if the weights do not fit, the hole leaves too few keys, or there is not enough memory.
     """
-    color, hole = request.color.to(device), request.hole.to(device)
+    color, hole = to_float(request.color).to(device), request.hole.to(device)
     network, _ = load_generator(choice.weights, seed=request.seed)
     if choice.attention != "own" and attention_of(network) is not None:
         swap_attention_(network, build_inpainting_attention(choice.attention, request.seed))

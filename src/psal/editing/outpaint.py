@@ -57,5 +57,6 @@ def outpaint(
     alpha = None if picture.alpha is None else F.pad(picture.alpha[None], border, mode="replicate")[0]
     hole = F.pad(torch.zeros(height, width, dtype=torch.bool), border, value=True)
     if hole.any():
-        color = fill_hole(FillRequest(color, hole, int(draw_seed(seed)), progress=progress)).color
+        filled = fill_hole(FillRequest(color, hole, int(draw_seed(seed)), progress=progress))
+        color.view(len(color), -1)[:, filled.target] = filled.color
     return picture.restore(color, alpha)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from psal.io.pictures import MAX_VALUE, ImageLike, Picture, open_picture
+from psal.io.pictures import MAX_VALUE, ImageLike, RawPicture, open_picture, to_float
 
 # A mask is two-valued. A pixel further than this from both of its values is odd; soft edges make less than 1 % of the
 # pixels odd, a wide blur a few percent, and photographs more than 10 %.
@@ -75,7 +75,7 @@ def _odd_fraction(color: Tensor, hole: Tensor) -> float:
     return int(odd.sum()) / odd.numel()
 
 
-def transparent_pixels(picture: Picture, name: str) -> Tensor:
+def transparent_pixels(picture: RawPicture, name: str) -> Tensor:
     """Pixels of which less than half is opaque, bool ``[H, W]``.
 
     Args:
@@ -87,4 +87,4 @@ def transparent_pixels(picture: Picture, name: str) -> Tensor:
     """
     if picture.alpha is None:
         raise ValueError(f"{name} has no alpha to take a mask from: give a mask")
-    return picture.alpha[0] < 0.5
+    return to_float(picture.alpha)[0] < 0.5

@@ -66,6 +66,58 @@ class Picture:
         return self._restore(_from_float(torch.cat([color, alpha]), self.dtype))
 
 
+@dataclass(frozen=True)
+class RawPicture:
+    """Values of a picture as they were opened: for an edit of a small part, which need not convert the rest.
+
+    Attributes:
+        values: ``[C, H, W]``; C is 1 (gray), 2 (gray and alpha), 3 (RGB) or 4 (RGBA).
+    """
+
+    values: Tensor
+    _restore: Restore
+
+    @property
+    def color(self) -> Tensor:
+        """Gray or RGB values ``[1 or 3, H, W]``, for :func:`to_float`."""
+        return self.values[: 1 if len(self.values) < 3 else 3]
+
+    @property
+    def alpha(self) -> Tensor | None:
+        """Alpha values ``[1, H, W]``, for :func:`to_float`, or None."""
+        return self.values[-1:] if len(self.values) in (2, 4) else None
+
+    def to_picture(self) -> Picture:
+        """Convert to float tensors."""
+        channels, colors = to_float(self.values), len(self.color)
+        alpha = None if self.alpha is None else channels[colors:]
+        return Picture(channels[:colors], alpha, self.values.dtype, self._restore)
+
+    def with_pixels(self, index: Tensor, color: Tensor, alpha: Tensor | None = None) -> Any:
+        """Make a picture of the kind that was opened, which differs from it at some pixels alone.
+
+        Args:
+            index: int64 ``[N]``, flat positions.
+            color: ``[C, N]``, clamped to 0..1.
+            alpha: ``[1, N]``; None keeps the picture's own.
+
+        >>> open_raw(np.zeros((2, 3), np.uint8)).with_pixels(torch.tensor([4]), torch.ones(1, 1))
+        array([[  0,   0,   0],
+               [  0, 255,   0]], dtype=uint8)
+        """
+        out, width = self.values.clone(), self.values.shape[2]
+        changed = color if alpha is None else torch.cat([color, alpha])
+        new = _indexable(_from_float(changed[..., None], out.dtype)[..., 0])
+        _indexable(out)[: len(new), index // width, index % width] = new
+        return self._restore(out)
+
+    def pixels(self, index: Tensor) -> Tensor:
+        """Values in 0..1 at flat positions, float32 ``[C, N]``, alpha included."""
+        width = self.values.shape[2]
+        found = _indexable(self.values)[:, index // width, index % width].view(self.values.dtype)
+        return to_float(found[..., None])[..., 0]
+
+
 def open_picture(image: ImageLike, name: str = "image") -> Picture:
     """Convert a picture of any kind to float tensors.
 
@@ -82,10 +134,24 @@ def open_picture(image: ImageLike, name: str = "image") -> Picture:
     >>> open_picture(torch.rand(4, 8, 9)).color.shape
     torch.Size([3, 8, 9])
     """
+    return open_raw(image, name).to_picture()
+
+
+def open_raw(image: ImageLike, name: str = "image") -> RawPicture:
+    """Open a picture of any kind that :func:`open_picture` takes, without converting its values.
+
+    Raises:
+        ValueError, TypeError: if it is not such a picture.
+        OSError: if a file cannot be read.
+    """
     values, restore = _open(image, name)
-    channels = _to_float(values, name)
-    colors = 1 if len(channels) < 3 else 3
-    return Picture(channels[:colors], channels[colors:] if len(channels) > colors else None, values.dtype, restore)
+    if values.dtype not in MAX_VALUE:
+        low, high = (x.item() for x in values.aminmax())
+        if not (low >= 0 and high <= 1):  # NaN fails this too
+            raise ValueError(
+                f"{name} must have float values in 0..1, got {low:.4g} to {high:.4g}: scale or clamp it first"
+            )
+    return RawPicture(values, restore)
 
 
 def _open(image: ImageLike, name: str) -> tuple[Tensor, Restore]:
@@ -173,14 +239,13 @@ def _channels_last(values: Tensor) -> NDArray[Any]:
     return pixels[..., 0] if pixels.shape[2] == 1 else pixels
 
 
-def _to_float(values: Tensor, name: str) -> Tensor:
-    """``[C, H, W]`` to float32 in 0..1, channel by channel to save memory."""
-    if values.dtype not in MAX_VALUE:
-        low, high = (x.item() for x in values.aminmax())
-        if not (low >= 0 and high <= 1):  # NaN fails this too
-            raise ValueError(
-                f"{name} must have float values in 0..1, got {low:.4g} to {high:.4g}: scale or clamp it first"
-            )
+def _indexable(values: Tensor) -> Tensor:
+    """View of a type that torch can index."""
+    return values.view(torch.int16) if values.dtype == torch.uint16 else values
+
+
+def to_float(values: Tensor) -> Tensor:
+    """``[C, H, W]`` to float32 in 0..1, a copy, channel by channel to save memory."""
     scaled = torch.empty(values.shape, dtype=torch.float32)
     for channel, out in zip(values, scaled, strict=True):
         out.copy_(channel).div_(MAX_VALUE.get(values.dtype, 1))
@@ -188,7 +253,7 @@ def _to_float(values: Tensor, name: str) -> Tensor:
 
 
 def _from_float(channels: Tensor, dtype: torch.dtype) -> Tensor:
-    """``[C, H, W]`` in 0..1 to the given type, clamped; the inverse of :func:`_to_float`."""
+    """``[C, H, W]`` in 0..1 to the given type, clamped; the inverse of :func:`to_float`."""
     values = torch.empty(channels.shape, dtype=dtype)
     for channel, out in zip(channels, values, strict=True):
         clamped = channel.clamp(0, 1)

@@ -25,6 +25,7 @@ from psal.editing.hole_filling.patch_search import random_candidates, search
 from psal.editing.hole_filling.patch_voting import best_sources, vote
 from psal.editing.hole_filling.poisson_blending import blend_sources
 from psal.editing.hole_filling.shift_upsampling import MIN_KEYS, upsample_shifts
+from psal.io.pictures import to_float
 from psal.seeds import add_to_seed
 from psal.sums import mean
 
@@ -33,13 +34,14 @@ MIN_CHANGE = 0.002  # mean absolute change of the hole's features (0..1) in one 
 MATCH_DECAY = 1.6  # a pixel loses this factor of its weight in matching per pixel of depth
 MIN_MATCH_WEIGHT = 0.02  # keeps deep pixels from underflow
 SEEDS_PER_LEVEL = 1000  # distance between the seeds of two levels
+STRIP_ROWS = 128  # of a picture, in which a patch that may be copied is looked for at once
 UPSAMPLING_SEED = 500  # within a level; beyond the seeds of its turns
 
 
 class Filled(NamedTuple):
     """A filled hole."""
 
-    color: Tensor  # [C, H, W], unchanged outside the hole
+    color: Tensor  # float32 [C, N], 0..1
     target: Tensor  # int64 [N], flat positions of the hole's pixels, ascending
     source: Tensor  # int64 [N], flat position of the known pixel that each was copied from, before blending
     energy: float = 0.0  # mean distance between the patches that touch the hole and their matches
@@ -48,12 +50,12 @@ class Filled(NamedTuple):
 def fill_hole(request: FillRequest) -> Filled:
     """Fill a hole with patches of the rest of the image; at least one patch of pixels may be copied."""
     hole, seed = request.hole, request.seed
-    filled = request.color.clone()
-    filled[:, hole] = 0
-    pyramid = _searchable_levels(build_pyramid(filled, hole, _count_levels(hole), request.sources))
+    known = to_float(request.color)
+    known[:, hole] = 0
+    pyramid = _searchable_levels(build_pyramid(known, hole, _count_levels(hole), request.sources))
     leader = None
     if request.guide is not None:
-        leader = Guide(request.guide.where(hole, request.color), len(pyramid))
+        leader = Guide(request.guide.where(hole, known), len(pyramid))
     finest_sources = pyramid[0].sources
     fill = start_level(pyramid.pop())
     coarsest = len(pyramid)
@@ -77,13 +79,12 @@ def fill_hole(request: FillRequest) -> Filled:
     region = fill.region.slices
     target = torch.stack([fill.atlas.y[fill.hole], fill.atlas.x[fill.hole]])
     source = best_sources(fill)
-    image = filled[:, *region]  # a view
-    image[:, *target] = blend_sources(image, finest_sources[region], fill.atlas, fill.hole, source)
+    color = blend_sources(known[:, *region], finest_sources[region], fill.atlas, fill.hole, source)
     request.report(1.0)
     corner, stride = torch.tensor([[fill.region.top], [fill.region.left]]), torch.tensor([[hole.shape[1]], [1]])
     target, source = (((coordinates + corner) * stride).sum(0) for coordinates in (target, source))
     order = target.argsort()
-    return Filled(filled, target[order], source[order], energy(fill))
+    return Filled(color[:, order], target[order], source[order], energy(fill))
 
 
 def _avoid(fill: LevelFill, avoid: Tensor, level: int) -> LevelFill:
@@ -101,7 +102,11 @@ def _avoid(fill: LevelFill, avoid: Tensor, level: int) -> LevelFill:
 
 def has_valid_key(sources: Tensor) -> bool:
     """Whether pixels that may be copied, bool ``[H, W]``, have room for a patch."""
-    return bool(valid_keys(patches_touching(~sources)).any())
+    for top in range(0, len(sources), STRIP_ROWS):  # mostly the first strip has one
+        strip = sources[max(0, top - PATCH_SIZE + 1) : top + STRIP_ROWS]
+        if valid_keys(patches_touching(~strip)).any():
+            return True
+    return False
 
 
 def _search(fill: LevelFill, query: Tensor, seed: int) -> LevelFill:

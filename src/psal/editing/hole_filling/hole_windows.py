@@ -29,21 +29,21 @@ def fill_holes(request: FillRequest) -> Filled:
     if windows is None:
         return fill_hole(request)
     width = request.hole.shape[1]
-    color = request.color.clone()
+    colors: list[Tensor] = []
     targets: list[Tensor] = []
     sources: list[Tensor] = []
     energies = 0.0
     for count, (top, bottom, left, right) in enumerate(windows):
         area = slice(top, bottom), slice(left, right)
         part = fill_hole(_crop(request, area, count / len(windows), 1 / len(windows)))
-        color[:, *area] = part.color
+        colors.append(part.color)
         energies += part.energy * len(part.target)
         for positions, found in ((part.target, targets), (part.source, sources)):
             row, column = positions // (right - left), positions % (right - left)
             found.append((row + top) * width + column + left)
     target, source = torch.cat(targets), torch.cat(sources)
     order = target.argsort()
-    return Filled(color, target[order], source[order], energies / len(target))
+    return Filled(torch.cat(colors, 1)[:, order], target[order], source[order], energies / len(target))
 
 
 def hole_windows(hole: Tensor) -> list[Window] | None:
