@@ -50,13 +50,11 @@ class Filled(NamedTuple):
 def fill_hole(request: FillRequest) -> Filled:
     """Fill a hole with patches of the rest of the image; at least one patch of pixels may be copied."""
     hole, seed = request.hole, request.seed
-    known = to_float(request.color)
-    known[:, hole] = 0
-    pyramid = _searchable_levels(build_pyramid(known, hole, _count_levels(hole), request.sources))
+    pyramid = _searchable_levels(build_pyramid(request.color, hole, _count_levels(hole), request.sources))
     leader = None
     if request.guide is not None:
-        leader = Guide(request.guide.where(hole, known), len(pyramid))
-    finest_sources = pyramid[0].sources
+        leader = Guide(request.guide.where(hole, to_float(request.color)), len(pyramid))
+    finest = pyramid[0]
     fill = start_level(pyramid.pop())
     coarsest = len(pyramid)
     if request.avoid is not None:
@@ -76,15 +74,15 @@ def fill_hole(request: FillRequest) -> Filled:
             before, fill = fill.channels, vote(fill, fill.hole)
             if mean((fill.channels - before)[:, fill.hole].abs()) < MIN_CHANGE:
                 break
-    region = fill.region.slices
-    target = torch.stack([fill.atlas.y[fill.hole], fill.atlas.x[fill.hole]])
-    source = best_sources(fill)
-    color = blend_sources(known[:, *region], finest_sources[region], fill.atlas, fill.hole, source)
+    atlas, to_fill, source, region, found = fill.atlas, fill.hole, best_sources(fill), fill.region, energy(fill)
+    del fill, query  # the largest maps
+    image = finest.known_color(*region.slices)
+    color = blend_sources(image, finest.sources[region.slices], atlas, to_fill, source)
     request.report(1.0)
-    corner, stride = torch.tensor([[fill.region.top], [fill.region.left]]), torch.tensor([[hole.shape[1]], [1]])
-    target, source = (((coordinates + corner) * stride).sum(0) for coordinates in (target, source))
+    target = torch.stack([atlas.y[to_fill], atlas.x[to_fill]])
+    target, source = ((y + region.top) * hole.shape[1] + x + region.left for y, x in (target, source))
     order = target.argsort()
-    return Filled(color[:, order], target[order], source[order], energy(fill))
+    return Filled(color[:, order], target[order], source[order], found)
 
 
 def _avoid(fill: LevelFill, avoid: Tensor, level: int) -> LevelFill:

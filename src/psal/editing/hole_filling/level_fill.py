@@ -65,16 +65,21 @@ def start_level(level: Level, region: Region | None = None) -> LevelFill:
     """
     region = region or Region(0, 0, *level.known.shape)
     known, sources = level.known[region.slices], level.sources[region.slices]
-    channels = level.features(*region.slices) - 0.5
+    channels = level.features(*region.slices).sub_(0.5)
+    square = channels[0].square()
+    for channel in channels[1:]:
+        square.addcmul_(channel, channel)  # all at once would take as much memory as the channels
+    keys = torch.cat([channels, square[None]])
+    del channels, square  # the largest maps
     touching = patches_touching(~known)
     atlas = pack_windows(touching, PATCH_RADIUS)
     shape = atlas.inside.shape
     return LevelFill(
         region=region,
-        keys=torch.cat([channels, channels.square().sum(0, keepdim=True)]),
+        keys=keys,
         valid_keys=valid_keys(touching if level.sources is level.known else patches_touching(~sources)),
         atlas=atlas,
-        channels=atlas.gather(channels),
+        channels=atlas.gather(keys)[:-1],
         hole=atlas.gather(~known) & atlas.inside,
         depth=atlas.gather(hole_depth(~known)),
         queries=atlas.gather(touching) & atlas.inside,

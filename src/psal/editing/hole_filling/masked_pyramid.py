@@ -8,6 +8,7 @@ from scipy import ndimage
 from torch import Tensor
 
 from psal.editing.resizing import halve
+from psal.io.pictures import to_float
 
 TEXTURE_WEIGHT = 4.0  # of the texture channel relative to color
 TEXTURE_WINDOW = 5  # pixels of each level, so the window grows with the level
@@ -18,7 +19,7 @@ MIN_KNOWN_FRACTION = 0.5  # of the pixels that a coarse pixel covers, for it to 
 class Level(NamedTuple):
     """One size of the image. Values in the hole are meaningless."""
 
-    color: Tensor  # [C, H, W]
+    color: Tensor  # [C, H, W]; of the finest level as opened, so that floats need no memory: uint8, uint16 or floats
     roughness: Tensor | None  # [1, H, W]; None at the finest level, where it is computed when needed
     known: Tensor  # bool [H, W]
     sources: Tensor  # bool [H, W], known pixels that may be copied; the same tensor as ``known`` if all may
@@ -28,18 +29,22 @@ class Level(NamedTuple):
 
         Texture separates a rough surface from a smooth one of the same mean color.
         """
-        color, known = self.color[:, rows, columns], self.known[rows, columns]
+        color, known = self.known_color(rows, columns), self.known[rows, columns]
         rough = roughness(color, known) if self.roughness is None else self.roughness[:, rows, columns]
         weight = known[None].float()
         texture = _window_sum(rough * weight) / _window_sum(weight).clamp_min(1)
         return torch.cat([color, TEXTURE_WEIGHT * texture])
+
+    def known_color(self, rows: slice, columns: slice) -> Tensor:
+        """Color of a region in 0..1, ``[C, h, w]``, a copy; 0 in the hole."""
+        return to_float(self.color[:, rows, columns]).mul_(self.known[rows, columns])
 
 
 def build_pyramid(color: Tensor, hole: Tensor, levels: int, sources: Tensor | None = None) -> list[Level]:
     """Halve an image repeatedly.
 
     Args:
-        color: ``[C, H, W]``.
+        color: ``[C, H, W]``, uint8, uint16 or floats in 0..1.
         hole: bool ``[H, W]``.
         levels: how many sizes.
         sources: bool ``[H, W]``, pixels that may be copied; None for all known ones.
@@ -77,11 +82,14 @@ def halve_mask(mask: Tensor) -> Tensor:
 
 
 def _halve_strip(level: Level, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
-    color, known = level.color[:, rows], level.known[rows]
+    known = level.known[rows]
     if level.roughness is None:
         one_more = slice(rows.start, rows.stop + 1)  # the last row's |dy| needs the row below
-        rough = roughness(level.color[:, one_more], level.known[one_more])[:, : len(known)]
+        color = to_float(level.color[:, one_more])
+        rough = roughness(color, level.known[one_more])[:, : len(known)]
+        color = color[:, : len(known)]
     else:
+        color = level.color[:, rows]
         rough = level.roughness[:, rows]
     weight = known[None].float()
     fraction = halve(weight)
