@@ -1,7 +1,8 @@
 """Fill holes with one method, in a process of its own: ``python -m benchmarks.editing.fill_worker``.
 
-It reads a request from standard input and prints what it measured, both as JSON. It does not import torch, so that a
-peer's memory and threads are the peer's own.
+It reads a request from standard input and prints a line for each picture as soon as it is filled, all as JSON: a method
+that ends the process with one picture does not lose the others. It does not import torch, so that a peer's memory and
+threads are the peer's own.
 """
 
 import contextlib
@@ -10,6 +11,7 @@ import os
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +24,16 @@ MAX_RUNS, MAX_SECONDS = 3, 2.0  # per picture; a slow method runs once
 WARM_UP_SIDE = 64  # pixels
 
 
-def fill_all(method: str, files: list[dict[str, str]]) -> dict[str, Any]:
+def fill_all(method: str, files: list[dict[str, str]]) -> Iterator[dict[str, Any]]:
     """Fill pictures, and measure it.
 
     Args:
         method: a name in :data:`METHODS`.
         files: ``image``, ``hole`` and ``filled`` of each picture; the last is written.
 
-    Returns:
-        ``seconds`` and ``cpu_seconds`` of each picture, medians over runs, and of the process in bytes ``peak``, its
-        peak memory, and ``before``, what it held before the first picture.
+    Yields:
+        for each picture ``seconds`` and ``cpu_seconds``, medians over runs, and of the process in bytes ``peak``, its
+        peak memory so far, and ``before``, what it held before the first picture.
     """
     threads = METHODS[method].threads
     _bind_to_cores(threads)
@@ -42,15 +44,12 @@ def fill_all(method: str, files: list[dict[str, str]]) -> dict[str, Any]:
     hole[24:36, 24:36] = True
     fill(image, hole)
     before = _status("VmRSS")
-    found: dict[str, Any] = {"seconds": [], "cpu_seconds": []}
     for paths in files:
         with Image.open(paths["image"]) as opened, Image.open(paths["hole"]) as mask:
             image, hole = np.array(opened), np.array(mask) > 0
         filled, seconds, cpu_seconds = _timed(fill, image, hole)
-        found["seconds"].append(seconds)
-        found["cpu_seconds"].append(cpu_seconds)
         Image.fromarray(np.ascontiguousarray(filled)).save(paths["filled"], compress_level=1)
-    return found | {"before": before, "peak": _status("VmHWM")}
+        yield {"seconds": seconds, "cpu_seconds": cpu_seconds, "before": before, "peak": _status("VmHWM")}
 
 
 def _timed(fill: Fill, image: Pixels, hole: Mask) -> tuple[Pixels, float, float]:
@@ -80,8 +79,8 @@ def main() -> None:
     """Answer the request on standard input."""
     request = json.load(sys.stdin)
     with contextlib.redirect_stdout(sys.stderr):  # standard output is for the result alone
-        found = fill_all(request["method"], request["files"])
-    print(json.dumps(found))
+        for found in fill_all(request["method"], request["files"]):
+            print(json.dumps(found), file=sys.__stdout__, flush=True)
 
 
 if __name__ == "__main__":

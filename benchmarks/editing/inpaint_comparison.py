@@ -55,11 +55,15 @@ def _cell(name: str, bed: Bed, photographs: Photographs, lpips: Path) -> Cell:
     pictures = list(islice(bed.pictures(photographs), bed.slow_count if method.is_slow else None))
     filled, cost = fill_in_fresh_process(name, pictures)
     scores: dict[str, list[float]] = {"LPIPS": [], "PSNR": [], "SSIM": [], "variance": []}
+    names = []
     for picture, result in zip(pictures, filled, strict=True):
+        if result is None:
+            continue
+        names.append(picture.name)
         result = np.where(picture.hole[..., None], result, picture.image)
         for metric, value in zip(scores, _quality(picture, result, network), strict=True):
             scores[metric].append(value)
-    return _row(method, bed, [picture.name for picture in pictures], scores, cost)
+    return _row(method, bed, names, scores, cost)
 
 
 def _row(
@@ -71,34 +75,55 @@ def _row(
         Column("SSIM", scores["SSIM"]),
         Column("local variance kept", scores["variance"]),
         Column("time, s", cost["seconds"], summary="median", compared="ratio"),
-        Column("memory beyond the picture, MB", [(cost["peak"] - cost["before"]) / MB], compared="ratio"),
-        Column("memory of the process, MB", [cost["peak"] / MB], compared="ratio"),
+        Column("memory beyond the picture, MB", [x / MB for x in cost["beyond"]], compared="ratio"),
+        Column("memory of the process, MB", [x / MB for x in cost["peak"]], compared="ratio"),
     ]
-    return row_of(bed.title, method.title, names, columns, cpu_seconds=cost["cpu_seconds"])
+    return row_of(
+        bed.title, method.title, names, columns, cpu_seconds=cost["cpu_seconds"], refused=cost["refused"]
+    )  # fmt: skip
 
 
-def fill_in_fresh_process(method: str, pictures: list[MaskedPhotograph]) -> tuple[list[Pixels], dict[str, Any]]:
-    """Fill pictures; what is in a hole is hidden from the method.
+def fill_in_fresh_process(method: str, pictures: list[MaskedPhotograph]) -> tuple[list[Pixels | None], dict[str, Any]]:
+    """Fill pictures; what is in a hole is hidden from the method. If it ends the process, a new one fills the rest.
 
     Returns:
-        The filled pictures, and what :func:`benchmarks.editing.fill_worker.fill_all` returns.
-
-    Raises:
-        RuntimeError: if the process fails.
+        The filled pictures, None for those that the method refused, and ``seconds`` and ``cpu_seconds`` of the others;
+        ``peak`` and ``beyond``, the peak memory of the process and how much of it came with the pictures, in lists of
+        one, empty if all were refused; ``refused``, what the process said last, by name of the picture.
     """
     with tempfile.TemporaryDirectory() as folder:
         files = [_write(picture, Path(folder, str(index))) for index, picture in enumerate(pictures)]
-        finished = subprocess.run(
-            [sys.executable, "-m", "benchmarks.editing.fill_worker"],
-            input=json.dumps({"method": method, "files": files}),
-            env=_environment(METHODS[method].threads),
-            capture_output=True,
-            text=True,
-        )
-        if finished.returncode:
-            last = (finished.stderr.strip().splitlines() or [f"exit code {finished.returncode}"])[-1]
-            raise RuntimeError(f"{METHODS[method].title} failed: {last}")
-        return [np.asarray(Image.open(paths["filled"])) for paths in files], json.loads(finished.stdout)
+        found: list[dict[str, Any]] = []
+        refused: dict[str, str] = {}
+        while len(found) < len(files):
+            lines, last_words = _run_worker(method, files[len(found) :])
+            found += lines
+            if len(found) < len(files):
+                refused[pictures[len(found)].name] = last_words
+                found.append({})
+        filled = [np.asarray(Image.open(x["filled"])) if line else None for x, line in zip(files, found, strict=True)]
+    measured = [line for line in found if line]
+    cost: dict[str, Any] = {name: [line[name] for line in measured] for name in ("seconds", "cpu_seconds")}
+    cost["peak"] = [max(line["peak"] for line in measured)] if measured else []
+    cost["beyond"] = [max(line["peak"] - line["before"] for line in measured)] if measured else []
+    return filled, cost | {"refused": refused}
+
+
+def _run_worker(method: str, files: list[dict[str, str]]) -> tuple[list[dict[str, Any]], str]:
+    """Fill pictures until the last one or the first that ends the process.
+
+    Returns:
+        What :func:`benchmarks.editing.fill_worker.fill_all` yielded, and the last line of the error output.
+    """
+    finished = subprocess.run(
+        [sys.executable, "-m", "benchmarks.editing.fill_worker"],
+        input=json.dumps({"method": method, "files": files}),
+        env=_environment(METHODS[method].threads),
+        capture_output=True,
+        text=True,
+    )
+    last_words = (finished.stderr.strip().splitlines() or [f"exit code {finished.returncode}"])[-1]
+    return [json.loads(line) for line in finished.stdout.splitlines()], last_words
 
 
 def _environment(threads: int) -> dict[str, str]:

@@ -33,11 +33,27 @@ def test_a_method_fills_the_hole_without_seeing_what_was_in_it(name: str, monkey
     pictures = [MaskedPhotograph("waves", image, hole) for image in (WAVY, spoiled)]
     monkeypatch.chdir(Path(__file__).parents[2])  # where the worker's module is found
     filled, cost = fill_in_fresh_process(name, pictures)
+    assert filled[0] is not None
+    assert filled[1] is not None
     assert np.array_equal(filled[0], filled[1])
     gray = np.where(hole[..., None], np.uint8(127), WAVY)
     assert hole_quality(filled[0], WAVY, hole)[0] > hole_quality(gray, WAVY, hole)[0] + 1
     assert len(cost["seconds"]) == len(cost["cpu_seconds"]) == 2
-    assert 0 < cost["before"] <= cost["peak"]
+    assert 0 <= cost["beyond"][0] < cost["peak"][0]
+    assert not cost["refused"]
+
+
+def test_a_refused_picture_does_not_lose_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    everything = np.ones(WAVY.shape[:2], bool)
+    pictures = [
+        MaskedPhotograph(name, WAVY, hole)
+        for name, hole in (("first", hole_of(WAVY)), ("all hole", everything), ("last", hole_of(WAVY)))
+    ]
+    monkeypatch.chdir(Path(__file__).parents[2])  # where the worker's module is found
+    filled, cost = fill_in_fresh_process("psal", pictures)
+    assert [result is None for result in filled] == [False, True, False]
+    assert len(cost["seconds"]) == 2
+    assert "mask marks the whole image" in cost["refused"]["all hole"]
 
 
 def test_a_bed_has_pictures_with_holes(data: Path) -> None:

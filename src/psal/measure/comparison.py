@@ -75,7 +75,8 @@ def _table(title: str, cells: list[Cell]) -> Table:
     for cell in cells:
         row = [cell["label"], str(len(cell["samples"]))]
         for column, reference in zip(cell["columns"], baseline["columns"], strict=True):
-            row.append(number(SUMMARIES[column["summary"]](column["values"])))
+            values = column["values"]  # none if a method refused all samples
+            row.append(number(SUMMARIES[column["summary"]](values)) if values else "")
             if column["compared"]:
                 row.append("" if cell is baseline else _compared(column, _paired(cell, column, baseline, reference)))
         rows.append(row)
