@@ -68,7 +68,7 @@ def start_level(level: Level, region: Region | None = None) -> LevelFill:
     channels = level.features(*region.slices).sub_(0.5)
     square = channels[0].square()
     for channel in channels[1:]:
-        square.addcmul_(channel, channel)  # all at once would take as much memory as the channels
+        square += channel.square()  # all at once would take as much memory as the channels
     keys = torch.cat([channels, square[None]])
     del channels, square  # the largest maps
     touching = patches_touching(~known)
