@@ -18,9 +18,9 @@ def total(x: Tensor) -> Tensor:
 
 
 def mean(x: Tensor) -> float:
-    """Mean of all elements; 0 if there are none.
+    """Mean of all elements, computed on the CPU wherever they are; 0 if there are none.
 
     >>> mean(torch.tensor([1.0, 2.0]))
     1.5
     """
-    return total(x).item() / max(x.numel(), 1)
+    return total(x.cpu()).item() / max(x.numel(), 1)
