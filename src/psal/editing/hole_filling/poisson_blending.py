@@ -18,8 +18,8 @@ def blend_sources(color: Tensor, usable: Tensor, atlas: WindowAtlas, hole: Tenso
     """Copy pixels into a hole and correct them so that their gradients fit each other and the border of the hole.
 
     Between two pixels copied from adjacent positions the target gradient is the original one. Across a seam it is the
-    stronger of the two that the sources propose: their mean would wash out texture. Where the step across a seam is much
-    larger than the contrast around it, as between a shadow and the ground, it is kept: blended, it would turn to smoke.
+    stronger of the two that the sources propose: their mean would wash out texture. A step across a seam is kept where
+    it is much larger than the contrast around it, as between a shadow and the ground: blended, it would turn to smoke.
 
     Args:
         color: ``[C, H, W]``.
