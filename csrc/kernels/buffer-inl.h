@@ -37,8 +37,10 @@ class Buffer {
     if (__builtin_mul_overflow(size, int64_t(sizeof(T)), &bytes) || __builtin_add_overflow(bytes, 127, &bytes))
       throw std::runtime_error("psal: not enough memory for " + std::to_string(size) + " values");
     bytes = bytes / 64 * 64;
-    data_ = static_cast<T*>(std::aligned_alloc(bytes < kHugePage ? 64 : kHugePage, bytes));
-    if (!data_) throw std::runtime_error("psal: not enough memory for " + std::to_string(bytes) + " bytes");
+    void* memory;  // not from aligned_alloc: that takes multiples of the alignment only
+    if (posix_memalign(&memory, bytes < kHugePage ? 64 : kHugePage, bytes))
+      throw std::runtime_error("psal: not enough memory for " + std::to_string(bytes) + " bytes");
+    data_ = static_cast<T*>(memory);
 #ifdef MADV_HUGEPAGE  // the system need not follow the advice, so its result does not matter
     if (bytes >= kHugePage) madvise(data_, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);
 #endif
