@@ -69,8 +69,8 @@ def upscale() -> list[str]:
 
 
 EXPECTED: dict[str, tuple[Callable[[], list[str]], str, str]] = {  # figures of a row, machine, results file
-    "search against exact": (partial(search, "exact"), AMD, "layer"),
-    "search against faiss": (partial(search, "faiss"), AMD, "layer"),
+    "search against exact": (partial(search, "exact"), INTEL, "layer"),
+    "search against faiss": (partial(search, "faiss"), INTEL, "layer"),
     "memory": (memory, INTEL, "memory"),
     "reconstruction": (reconstruction, INTEL, "reconstruction"),
     "trained network": (trained_network, AMD, "gmflow"),
