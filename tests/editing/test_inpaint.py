@@ -1,5 +1,6 @@
 """Known pixels stay, and the hole continues the rest of the picture."""
 
+from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
 
@@ -12,6 +13,14 @@ from torch import Tensor
 
 import psal
 from psal.io.metadata import Metadata
+
+
+@pytest.fixture
+def restored_default_type() -> Iterator[None]:
+    """Restore torch's default type after a test that changes it."""
+    before = torch.get_default_dtype()
+    yield
+    torch.set_default_dtype(before)
 
 
 def waves(height: int, width: int) -> Tensor:
@@ -61,6 +70,29 @@ def test_a_shadow_at_the_hole_does_not_turn_to_smoke() -> None:
     hole = box_mask(97, 131, (25, 70, 45, 95))
     filled = psal.inpaint(image, hole, seed=0).mean(0)[hole]
     assert ((filled > 0.25) & (filled < 0.6)).float().mean() < 0.02
+
+
+def test_different_shades_of_a_smooth_surface_leave_no_seam() -> None:
+    ramp = torch.linspace(0, 1, 131).expand(3, 97, -1)
+    image = ramp + torch.randn(3, 97, 131, generator=torch.Generator().manual_seed(0)) * 0.006
+    hole = box_mask(97, 131, (0, 97, 45, 85))
+    filled = psal.inpaint(image.clamp(0, 1), hole, seed=0)
+    assert filled.diff(dim=2)[:, :, 44:86].abs().max() < 0.08
+
+
+def test_another_default_type_of_torch_is_not_taken_over(restored_default_type: None) -> None:
+    image, hole = waves(47, 53), box_mask(47, 53, (10, 20, 15, 30))
+    torch.set_default_dtype(torch.float64)
+    filled, shifts = psal.inpaint(image, hole, seed=0, return_shifts=True)
+    opaque = psal.inpaint(torch.cat([image, (~hole)[None].float()]), None, seed=0)
+    assert filled.dtype == opaque.dtype == torch.float32
+    assert shifts.opacity.dtype == np.float32
+    assert opaque[3].eq(1).all()
+
+
+def test_the_result_of_a_permuted_tensor_is_contiguous() -> None:
+    image, hole = waves(47, 53).permute(1, 2, 0).contiguous().permute(2, 0, 1), box_mask(47, 53, (10, 20, 15, 30))
+    assert psal.inpaint(image, hole, seed=0).is_contiguous()
 
 
 def test_rough_surface_stays_rough_next_to_a_smooth_one_of_its_color() -> None:

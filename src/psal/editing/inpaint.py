@@ -151,16 +151,16 @@ def inpaint(
     sources = None if source_mask is None else ~hole & open_mask(source_mask, size, "source_mask")
     colors = None if guide is None else _open_guide(guide, picture)
     nothing = torch.empty(0, dtype=torch.int64)
-    fills = [Filled(torch.empty(len(picture.color), 0), nothing, nothing)] * count
+    fills = [Filled(torch.empty(len(picture.color), 0, dtype=torch.float32), nothing, nothing)] * count
     if hole.any():
         request = FillRequest(picture.color, hole, int(draw_seed(seed)), sources, colors, progress)
         fills = _fill(request, network, chosen, count)
     results: list[Any] = []
     for filled in fills:
-        shares = torch.ones(filled.target.shape) if opacity is None else opacity.flatten()[filled.target]
         old = picture.pixels(filled.target)
+        shares = torch.ones_like(old[0]) if opacity is None else opacity.flatten()[filled.target]
         color = filled.color if opacity is None else torch.lerp(old[: len(filled.color)], filled.color, shares)
-        alpha = torch.lerp(old[-1:], torch.ones(1), shares) if mask is None else None
+        alpha = torch.lerp(old[-1:], torch.ones_like(old[-1:]), shares) if mask is None else None
         out = picture.with_pixels(filled.target, color, alpha)
         shifts = ShiftMap(size, filled.target.numpy(), filled.source.numpy(), shares.numpy()) if return_shifts else None
         results.append((out, shifts) if return_shifts else out)

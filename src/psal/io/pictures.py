@@ -221,9 +221,10 @@ def _open_tensor(image: Tensor, name: str) -> tuple[Tensor, Restore]:
         raise TypeError(f"{name} must be uint8, uint16 or float, got {image.dtype}: convert it first")
 
     def restore(values: Tensor) -> Tensor:
-        return values.to(device)[None] if batched else values.to(device)
+        moved = values.contiguous().to(device)
+        return moved[None] if batched else moved
 
-    values = image.detach().cpu()
+    values = image.detach().as_subclass(Tensor).cpu()
     return values[0] if batched else values, restore
 
 

@@ -11,7 +11,8 @@ from psal.editing.hole_filling.window_atlas import WindowAtlas
 CORRECTION_RANGE = 64  # pixels over which corrections fade; without it the seams of a large hole add up to a drift
 
 MAX_STEP = 5.0  # multiple of the local contrast: larger steps across a seam are kept. By eye, on frames of DAVIS
-MIN_CONTRAST = 0.03  # added to it: on flat surfaces, noise and slow changes of brightness are blended
+MIN_CONTRAST = 0.03  # added to it, so that noise is blended on flat surfaces
+MAX_NATURAL_STEP = 1.5  # multiple of the largest step in the known pixels around: larger ones are blended all the same
 
 
 def blend_sources(color: Tensor, usable: Tensor, atlas: WindowAtlas, hole: Tensor, sources: Tensor) -> Tensor:
@@ -46,8 +47,9 @@ def blend_sources(color: Tensor, usable: Tensor, atlas: WindowAtlas, hole: Tenso
     limit = MAX_STEP * (_local_contrast(right, below, atlas.inside) + MIN_CONTRAST)
     across = _stronger(right[:, :, :-1], -difference(0, -1)[:, :, 1:]) - copied.diff(dim=2)
     down = _stronger(below[:, :-1], -difference(-1, 0)[:, 1:]) - copied.diff(dim=1)
-    across *= _share_blended(across, torch.maximum(limit[:, 1:], limit[:, :-1]))
-    down *= _share_blended(down, torch.maximum(limit[1:], limit[:-1]))
+    natural = MAX_NATURAL_STEP * torch.maximum(right.abs(), below.abs())[:, atlas.inside].amax()
+    across *= _share_blended(across, torch.maximum(limit[:, 1:], limit[:, :-1]), natural)
+    down *= _share_blended(down, torch.maximum(limit[1:], limit[:-1]), natural)
     across *= atlas.inside[:, 1:] & atlas.inside[:, :-1]
     down *= atlas.inside[1:] & atlas.inside[:-1]
     corrected = copied + solve_poisson(divergence(across, down), hole, atlas.inside, CORRECTION_RANGE**-2)
@@ -69,6 +71,11 @@ def _local_contrast(right: Tensor, below: Tensor, inside: Tensor) -> Tensor:
     return total / count.clamp_min(1 / PATCH_SIZE**2)
 
 
-def _share_blended(step: Tensor, limit: Tensor) -> Tensor:
-    """How much of steps ``[C, h, w]`` to blend: all if they are small against a limit ``[h, w]``, nothing if large."""
-    return torch.exp(-((step.abs().amax(0) / limit) ** 2))
+def _share_blended(step: Tensor, limit: Tensor, natural: Tensor) -> Tensor:
+    """How much of steps ``[C, h, w]`` to blend, ``[h, w]``.
+
+    Steps that are small against ``limit``, ``[h, w]``, are blended. Larger ones are edges, and kept, unless they are
+    larger than ``natural``, 0-d: this picture has no such edges, so they are differences between two shades.
+    """
+    size = step.abs().amax(0)
+    return torch.exp(-((size / limit) ** 2)).where(size <= natural, 1.0)
