@@ -66,6 +66,14 @@ def test_weights_of_another_network_are_refused_as_a_start(train_upscale: Run, t
     assert not (tmp_path / "second").exists()
 
 
+def test_weights_that_add_to_another_enlargement_are_refused_as_a_start(train_upscale: Run, tmp_path: Path) -> None:
+    assert train_upscale(tmp_path / "first", "--iterations", 1, "--no-residual").returncode == 0
+    done = train_upscale(tmp_path / "second", "--iterations", 1, "--start", tmp_path / "first")
+    assert done.returncode == 2
+    assert "model.safetensors was trained with --no-residual: give --no-residual here, too" in done.stderr
+    assert not (tmp_path / "second").exists()
+
+
 def test_training_lowers_the_loss(train_upscale: Run, tmp_path: Path) -> None:
     options = ("--iterations", 100, "--learning-rate", 0.01, "--cross-scale", "psal3", "--no-residual")
     assert train_upscale(tmp_path / "run", *options).returncode == 0

@@ -17,7 +17,7 @@ from psal.data.image_folder import MissingDataError, load_pixels, to_picture
 from psal.errors import UsageError
 from psal.measure.picture_quality import psnr_of_luma, ssim_of_luma
 from psal.models import CSNLN
-from psal.models.csnln.weights import load_upscaler
+from psal.models.csnln.weights import read_upscaler
 from psal.models.weights import check_names
 
 PREVIEWS = range(2**31, 2**31 + 3)  # examples that no training run reaches
@@ -47,7 +47,7 @@ class UpscaleTask:
         architecture: the network.
         size: side of the small crops, in pixels.
         seed: of the random crops.
-        start: file of weights to start from; see :func:`psal.models.csnln.weights.load_upscaler`. None starts from
+        start: file of weights to start from; see :func:`psal.models.csnln.weights.read_upscaler`. None starts from
             random ones.
 
     Raises:
@@ -71,12 +71,15 @@ class UpscaleTask:
     def build(self) -> nn.Module:
         network = self._architecture.build()
         if self._start is not None:
-            trained = load_upscaler(self._start).state_dict()
+            trained = read_upscaler(self._start)
             try:
-                check_names(trained, network.state_dict())
+                check_names(trained.tensors, network.state_dict())
             except UsageError as error:
                 raise UsageError(f"{self._start} does not fit the network: {error}") from None
-            network.load_state_dict(trained)
+            if trained.residual != self._architecture.residual:
+                option = "--residual" if trained.residual else "--no-residual"
+                raise UsageError(f"{self._start} was trained with {option}: give {option} here, too")
+            network.load_state_dict(trained.tensors)
         return network
 
     def example(self, number: int) -> Sequence[Tensor]:
