@@ -30,7 +30,7 @@ PAIRS = 3
 SIZE, QUICK_SIZE = 96, 24
 LARGE_SIZE, QUICK_LARGE_SIZE = 256, 40
 HARD_SEQUENCE = "motocross-jump"  # frames 10 apart have little in common
-CHECKERBOARDS = (7, 8), (8, 7), (9, 8), (8, 10)  # sides of the fields of query and key; a patch is not larger
+CHECKERBOARDS = (7, 8), (8, 7), (9, 8), (8, 10)  # sides of the fields: a patch sees one edge per axis
 EXACT_STRIDE = 5  # large maps: every fifth query along each axis; odd, as the tree is searched at even pixels
 
 
@@ -143,7 +143,7 @@ def _similarity(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def measure(cases: Iterable[HardCase]) -> Cell:
-    """Cost of the default search over that of exhaustive search in float64."""
+    """Cost of the default search over that of exhaustive search, or the share of best matches found."""
     rows: dict[str, list[float]] = {}
     for case in track(list(cases), "hard cases"):
         if case.perfect:

@@ -76,8 +76,7 @@ struct PaddedGrid {
   int64_t origin;         // padded index of the inner grid's first pixel
 };
 
-// The pixels of a grid, or of its border, whose values padding takes from a given pixel: that pixel itself, and those
-// that repeat it.
+// For each pixel of a grid: that pixel, and the border pixels that padding copies from it.
 class Repeats {
  public:
   Repeats(const PaddedGrid& grid, Padding padding) {

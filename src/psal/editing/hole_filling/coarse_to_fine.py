@@ -34,7 +34,7 @@ MIN_CHANGE = 0.002  # mean absolute change of the hole's features (0..1) in one 
 MATCH_DECAY = 1.6  # a pixel loses this factor of its weight in matching per pixel of depth
 MIN_MATCH_WEIGHT = 0.02  # keeps deep pixels from underflow
 SEEDS_PER_LEVEL = 1000  # distance between the seeds of two levels
-STRIP_ROWS = 128  # of a picture, in which a patch that may be copied is looked for at once
+STRIP_ROWS = 128  # searched at a time for a patch that may be copied
 UPSAMPLING_SEED = 500  # within a level; beyond the seeds of its turns
 
 
@@ -109,7 +109,7 @@ def has_valid_key(sources: Tensor) -> bool:
 
 def _search(fill: LevelFill, query: Tensor, seed: int) -> LevelFill:
     """Search for given channels, from the current matches and random keys around them."""
-    # torch's power has other last bits at the end of a thread's share than inside it; its exponential has not.
+    # The last bits of torch's pow depend on where a thread's share ends; those of exp do not.
     weight = torch.exp(-math.log(MATCH_DECAY) * fill.depth).clamp_min(MIN_MATCH_WEIGHT)
     found = search(replace(fill, channels=query), weight, fill.queries, random_candidates(fill, seed), seed)
     return replace(found, channels=fill.channels)

@@ -19,7 +19,9 @@ MIN_KNOWN_FRACTION = 0.5  # of the pixels that a coarse pixel covers, for it to 
 class Level(NamedTuple):
     """One size of the image. Values in the hole are meaningless."""
 
-    color: Tensor  # [C, H, W]; of the finest level as opened, so that floats need no memory: uint8, uint16 or floats
+    color: (
+        Tensor  # [C, H, W]; the finest level keeps the opened type (uint8, uint16 or float), which saves a float copy
+    )
     roughness: Tensor | None  # [1, H, W]; None at the finest level, where it is computed when needed
     known: Tensor  # bool [H, W]
     sources: Tensor  # bool [H, W], known pixels that may be copied; the same tensor as ``known`` if all may
