@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 
 #include "../simd/lanes-inl.h"
 #include "../simd/target.h"
@@ -43,14 +44,24 @@ class LaneMinima {
     }
   }
 
-  // Calls body(distance, vector, lane) for all that are below limit(), which body() may lower.
-  template <typename Limit, typename Body>
-  void for_each(const Limit& limit, const Body& body) const {
-    for (int row = 0; row < rows_; ++row)
-      for (uint32_t below = lanes_below(load(distance_[row]), limit()); below; below &= below - 1) {
-        const int lane = __builtin_ctz(below);
-        if (distance_[row][lane] < limit()) body(distance_[row][lane], vector_[row][lane], lane);
+  // Takes the smallest distances out, in order: calls take(distance, vector, lane) until it returns false, or until
+  // none below the bound is left. Distances that are equal in their first 19 bits count as equal.
+  template <typename Take>
+  void take_smallest(const Take& take) {
+    while (true) {
+      Lanes<int32_t> numbered;
+      const int32_t smallest = smallest_with_lane(bits_of(load(distance_[0])), numbered);
+      const int lane = smallest & (kWidth<float> - 1);
+      if (vector_[0][lane] < 0 || !take(distance_[0][lane], vector_[0][lane], lane)) return;
+      const Bits<float> taken = numbered == smallest;
+      for (int row = 0; row + 1 < rows_; ++row) {
+        store(distance_[row], select<float>(taken, load(distance_[row + 1]), load(distance_[row])));
+        store(vector_[row], select<int32_t>(taken, load(vector_[row + 1]), load(vector_[row])));
       }
+      float* last = distance_[rows_ - 1];
+      store(last, select<float>(taken, broadcast(std::numeric_limits<float>::infinity()), load(last)));
+      store(vector_[rows_ - 1], select<int32_t>(taken, broadcast(-1), load(vector_[rows_ - 1])));
+    }
   }
 
  private:

@@ -65,9 +65,9 @@ class Sweep {
     const BorderKeys border_keys(shape_, comparison_.key.grid, state_.arguments.seed);
     for_chunks([&](const Chunk& chunk) {
       typename TreeSeeds<T>::Reader reader(seeds, comparison_.query, query_norms, chunk.begin, chunk.end);
-      Candidates candidates = no_candidates();
-      Pixel pixel = pixel_at(chunk.begin);
       const SeedPlan& plan = seeds.plan();
+      Candidates candidates = no_candidates(state_.arguments.neighbors + plan.spare);
+      Pixel pixel = pixel_at(chunk.begin);
       double total_cost = 0;
       int64_t searched = 0;
       for (; pixel.query < chunk.end; step(pixel, 1)) {
@@ -82,7 +82,7 @@ class Sweep {
                            [&](int32_t key) { state_.offer(pixel.padded_index, key, best); });
         const bool poor = !best.full() || double(best.costs[0]) * double(searched) > total_cost;
         if (!best.full() || is_seeded(pixel, poor ? plan.poor_period : plan.period))
-          look_up(reader, pixel, chunk, poor || !plan.only_if_poor, best);
+          look_up(reader, pixel, chunk, poor || !plan.only_if_poor, candidates, best);
         try_random_step(pixel, stream, best);
         total_cost += double(best.costs[0]);
         ++searched;
@@ -128,7 +128,10 @@ class Sweep {
     explicit Candidates(int64_t capacity) : keys(capacity), costs(capacity) {}
   };
 
-  Candidates no_candidates() const { return Candidates(patch_.dims * state_.arguments.neighbors + 1); }
+  // Room for what predecessors suggest or the tree finds, and one more that is written and overwritten.
+  Candidates no_candidates(int64_t found = 0) const {
+    return Candidates(std::max(patch_.dims * state_.arguments.neighbors, found) + 1);
+  }
 
   Pixel pixel_at(int64_t query) const {
     const int64_t row = query / shape_.size[2], x = query - row * shape_.size[2];
@@ -170,7 +173,7 @@ class Sweep {
   }
 
   void look_up(typename TreeSeeds<T>::Reader& reader, const Pixel& pixel, const Chunk& chunk, bool thorough,
-               BestK<T>& best) {
+               Candidates& candidates, BestK<T>& best) {
     // For "l2" a descriptor's distance is never above the patch's, so keys beyond the worst cost cannot be better.
     const bool bounded = S == Similarity::l2 && best.full();
     reader.start(pixel.query, bounded ? float(best.worst()) : std::numeric_limits<float>::infinity());
@@ -178,10 +181,12 @@ class Sweep {
       if (const BestK<T> from = predecessor(pixel, axis, 1, chunk); from.size)
         reader.scan_leaf_of(from.keys[0] + int32_t(comparison_.key.grid.stride[axis]));
     if (thorough) reader.scan_closest_leaves();
-    reader.finish([&](int32_t key) { comparison_.prefetch(key); },
-                  [&](int32_t key, float distance) {
-                    if (!bounded || distance < best.worst()) state_.offer(pixel.padded_index, key, best);
-                  });
+    candidates.size = 0;
+    reader.finish([&](int32_t key, float distance) {
+      candidates.keys[candidates.size] = key;
+      candidates.size += !best.contains(key) & (!bounded | (distance < best.worst()));
+    });
+    push_exact(pixel, candidates, best);
     if (!best.full())
       reader.take_until_enough([&](int32_t key) {
         state_.offer(pixel.padded_index, key, best);
@@ -210,11 +215,17 @@ class Sweep {
     std::copy_n(best.keys, best.size, candidates.keys.get());
     candidates.size = best.size;
     best.size = 0;
+    push_exact(pixel, candidates, best);
+  }
+
+  // Pushes candidates that the pixel does not have yet, with their exact costs.
+  void push_exact(const Pixel& pixel, const Candidates& candidates, BestK<T>& best) const {
     for (int64_t first = 0; first < candidates.size; first += kKeyGroup) {
       T costs[kKeyGroup];
       group_costs(pixel, candidates, first, costs);
       for (int64_t i = first; i < std::min(candidates.size, first + kKeyGroup); ++i)
-        best.push(candidates.keys[i], nan_to_infinity(costs[i - first]));
+        if (const T cost = nan_to_infinity(costs[i - first]); !best.full() || cost < best.worst())
+          best.push(candidates.keys[i], cost);
     }
   }
 

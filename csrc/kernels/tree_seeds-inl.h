@@ -52,8 +52,7 @@ class TreeSeeds {
           query_norms_(query_norms),
           chunk_begin_(chunk_begin),
           chunk_end_(chunk_end),
-          minima_(seeds.neighbors_ + seeds.plan_.spare),
-          found_(1, seeds.neighbors_ + seeds.plan_.spare) {}
+          minima_(seeds.neighbors_ + seeds.plan_.spare) {}
 
     // Begins a query and scans its own leaf. Of all leaves scanned, the closest keys with a descriptor distance below
     // `bound` are kept.
@@ -84,12 +83,16 @@ class TreeSeeds {
       seeds_.tree_.visit_closest(q_, seeds_.plan_.leaves, limit, [&](int64_t leaf) { scan(leaf); }, branches_);
     }
 
-    // Calls announce(key), then take(key, distance), for the keys found, closest first.
-    template <typename Announce, typename Take>
-    void finish(const Announce& announce, const Take& take) {
-      const BestK<float> found = closest();
-      for (int64_t i = 0; i < found.size; ++i) announce(found.keys[i]);
-      for (int64_t i = 0; i < found.size; ++i) take(found.keys[i], found.costs[i]);
+    // Calls take(key, distance) for the keys found, closest first.
+    template <typename Take>
+    void finish(const Take& take) {
+      int64_t left = seeds_.neighbors_ + seeds_.plan_.spare;
+      minima_.take_smallest([&](float distance, int32_t block, int lane) {
+        const int32_t key = seeds_.tree_.key_of_lane(block, lane);
+        if (key < 0) return true;
+        take(key, distance);
+        return --left > 0;
+      });
     }
 
     // Calls take(key) for the keys of the query's own leaf, and of further ones, until it returns false.
@@ -129,18 +132,6 @@ class TreeSeeds {
       seeds_.tree_.scan(leaf, q_, minima_);
     }
 
-    // The closest keys so far.
-    BestK<float> closest() {
-      BestK<float> best = found_.emptied(0);
-      const auto limit = [&] { return best.full() ? best.worst() : std::numeric_limits<float>::infinity(); };
-      minima_.for_each(limit, [&](float distance, int32_t block, int lane) {
-        if (block < 0) return;
-        const int32_t key = seeds_.tree_.key_of_lane(block, lane);
-        if (key >= 0) best.push(key, distance);
-      });
-      return best;
-    }
-
     // The query's own leaf, its predecessors', and those of a plan.
     static constexpr int64_t kRemembered = 1 + kAxes + std::max(kThoroughPlan.leaves, kNoisePlan.leaves);
 
@@ -156,7 +147,6 @@ class TreeSeeds {
     int64_t scanned_ = 0, scanned_leaf_[kRemembered];
     std::vector<Tree::Branch> branches_;
     LaneMinima minima_;
-    NeighborField<float> found_;
   };
 
  private:

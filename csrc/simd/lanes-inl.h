@@ -235,11 +235,16 @@ inline uint32_t sums_below(const Lanes<float> (&v)[4], float limit) {
   return (below[0] & 1) | (below[1] & 2) | (below[2] & 4) | (below[3] & 8);
 }
 
-// Bit i is set where lane i is below the limit.
-inline uint32_t lanes_below(const Lanes<float>& v, float limit) {
-  static constexpr int32_t kPowers[16] = {1,      1 << 1, 1 << 2,  1 << 3,  1 << 4,  1 << 5,  1 << 6,  1 << 7,
-                                          1 << 8, 1 << 9, 1 << 10, 1 << 11, 1 << 12, 1 << 13, 1 << 14, 1 << 15};
-  return uint32_t(reduce((v < limit) & load(kPowers), [](auto a, auto b) { return a | b; }));
+// The bits of each lane as an integer. Floats that are not negative have the same order.
+inline Lanes<int32_t> bits_of(const Lanes<float>& lanes) {
+  return each<int32_t>(lanes, [](Register<float> x) { return x; });
+}
+
+// The smallest of 16 integers whose low 4 bits do not matter, in their place the number of its lane.
+inline int32_t smallest_with_lane(const Lanes<int32_t>& lanes, Lanes<int32_t>& numbered) {
+  static constexpr int32_t kLanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  numbered = (lanes & broadcast(~15)) + load(kLanes);
+  return reduce(numbered, [](auto a, auto b) { return a < b ? a : b; });
 }
 
 // Converts each lane.
