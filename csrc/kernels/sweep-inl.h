@@ -196,14 +196,13 @@ class Sweep {
 
   // The matches of the pixel before this one along an axis; empty if there is none.
   BestK<T> predecessor(const Pixel& pixel, int axis, int direction, const Chunk& chunk) {
-    constexpr BestK<T> kNone = {nullptr, nullptr, 0, 0};
-    const int64_t coordinate = pixel.at[axis] - direction;
-    if (coordinate < 0 || coordinate >= shape_.size[axis]) return kNone;
-    const int64_t query = pixel.query - direction * stride_[axis];
-    const bool inside = chunk.contains(query);
-    if (!inside && !previous_) return kNone;
-    const BestK<T> from = inside ? state_.field[query] : (*previous_)[query];
-    return from.skipped() ? kNone : from;
+    const int64_t coordinate = pixel.at[axis] - direction, query = pixel.query - direction * stride_[axis];
+    NeighborField<T>* field = chunk.contains(query) ? &state_.field : previous_.get();
+    const bool exists = coordinate >= 0 && coordinate < shape_.size[axis] && field;
+    BestK<T> from = (exists ? *field : state_.field)[exists ? query : pixel.query];
+    // Its members are set one by one: a choice between two structs would go through memory.
+    if (!exists || from.skipped()) from.size = 0;
+    return from;
   }
 
   // The first matches of a pixel: the best of what its predecessors suggest.
