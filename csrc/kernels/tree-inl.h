@@ -12,8 +12,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <utility>
-#include <vector>
 
 #include "../simd/lanes-inl.h"
 #include "../simd/target.h"
@@ -30,21 +28,12 @@ namespace psal::PSAL_TARGET {
 // The tree is complete: node i has the children 2 i and 2 i + 1, the root is node 1, all leaves have the same depth.
 class Tree {
  public:
-  // A subtree on the far side of a split. A descriptor's squared distance from its box is the sum of the squared gaps
-  // along each axis: `gap` along `axis`, and those of the subtree that it was found in.
-  struct Branch {
-    float distance;  // infinite once it has been visited
-    float gap;
-    int32_t axis;
-    int32_t node;
-    int32_t parent;  // among the branches; −1 for the whole tree
-  };
+  static constexpr int64_t kMaxVisited = std::max(kThoroughPlan.leaves, kNoisePlan.leaves);
 
   // descriptors: [count][kDescriptor]; padded_indices: of the keys that they describe.
   Tree(const Buffer<float>& descriptors, const Buffer<int32_t>& padded_indices, int64_t count) : count_(count) {
     while ((count >> (depth_ + 1)) >= kLeafSize * 3 / 4) ++depth_;
-    axis_ = Buffer<int32_t>(leaves(), 0);
-    split_ = Buffer<float>(leaves(), 0.0f);
+    nodes_ = Buffer<Node>(leaves(), {.axis = 0, .threshold = 0});
     Buffer<int32_t> order(count);
     for (int64_t i = 0; i < count; ++i) order[i] = int32_t(i);
     build(descriptors, order);
@@ -59,36 +48,39 @@ class Tree {
   // The leaf that a descriptor belongs to.
   int64_t leaf_of(const float* q) const {
     int64_t node = 1;
-    for (int level = 0; level < depth_; ++level) node = 2 * node + (q[axis_[node]] >= split_[node]);
+    for (int level = 0; level < depth_; ++level) node = 2 * node + nodes_[node].is_right(q);
     return node - leaves();
   }
 
-  // Calls scan(leaf) for up to `count` ≥ 1 leaves that are closer than `limit`: closest first, beginning with the leaf
-  // that q belongs to.
+  // Calls scan(leaf) for up to `count` leaves, at most kMaxVisited, that are closer than `limit`: closest first, beginning
+  // after the leaf that q belongs to, which counts.
   template <typename Scan>
-  void visit_closest(const float (&q)[kDescriptor], int64_t count, float limit, const Scan& scan,
-                     std::vector<Branch>& branches) const {
-    constexpr float kVisited = std::numeric_limits<float>::infinity();
-    branches.clear();
-    float distance = 0;
-    int32_t node = 1, from = -1;
-    while (true) {
+  void visit_closest(const float (&q)[kDescriptor], int64_t leaf, int64_t count, float limit, const Scan& scan) const {
+    Branch branches[kMaxVisited];  // the closest ones, in order: no more than leaves are left to visit
+    int64_t size = 0;
+    const auto add = [&](float distance, int32_t node) {
+      if (!(distance < limit)) return;
+      int64_t place = size == count ? size - 1 : size++;
+      for (; place > 0 && distance < branches[place - 1].distance; --place) branches[place] = branches[place - 1];
+      branches[place] = {.distance = distance, .node = node};
+      if (size == count) limit = branches[size - 1].distance;
+    };
+    if (--count == 0) return;
+    for (int level = 0; level < depth_; ++level) {  // this way down is known: its loads need not wait for each other
+      const int32_t near = int32_t((leaf + leaves()) >> (depth_ - level - 1));
+      add(nodes_[near / 2].gap(q), near ^ 1);
+    }
+    while (size) {
+      const Branch from = branches[0];
+      std::copy(branches + 1, branches + size, branches);
+      --size, --count;
+      int32_t node = from.node;
       while (node < leaves()) {
-        const int32_t axis = axis_[node];
-        const float gap = (q[axis] - split_[node]) * (q[axis] - split_[node]);
-        const int32_t near = 2 * node + (q[axis] >= split_[node]);
-        const float far = distance + gap - gap_along(axis, branches, from);
-        if (far < limit)
-          branches.push_back({.distance = far, .gap = gap, .axis = axis, .node = near ^ 1, .parent = from});
+        const int32_t near = 2 * node + nodes_[node].is_right(q);
+        if (count) add(from.distance + nodes_[node].gap(q), near ^ 1);
         node = near;
       }
       scan(node - leaves());
-      if (--count == 0 || branches.empty()) return;
-      const auto closest = std::min_element(branches.begin(), branches.end(), is_closer);
-      if (closest->distance == kVisited) return;
-      distance = std::exchange(closest->distance, kVisited);
-      node = closest->node;
-      from = int32_t(closest - branches.begin());
     }
   }
 
@@ -177,21 +169,27 @@ class Tree {
       });
       if (size) threshold = value(keys[left], axis);
     }
-    axis_[node] = axis;
-    split_[node] = threshold;
+    nodes_[node] = {.axis = axis, .threshold = threshold};
     return left;
   }
 
   static constexpr int16_t kMaxByte = 255;
 
-  static bool is_closer(const Branch& a, const Branch& b) { return a.distance < b.distance; }
+  // A split: smaller values along its axis go left.
+  struct Node {
+    int32_t axis;
+    float threshold;
 
-  // The squared gap of a branch along an axis; there are few branches in a row.
-  static float gap_along(int32_t axis, const std::vector<Branch>& branches, int32_t branch) {
-    for (; branch >= 0; branch = branches[branch].parent)
-      if (branches[branch].axis == axis) return branches[branch].gap;
-    return 0;
-  }
+    bool is_right(const float* q) const { return q[axis] >= threshold; }
+    float gap(const float* q) const { return (q[axis] - threshold) * (q[axis] - threshold); }
+  };
+
+  // A subtree on the far side of a split, and an estimate of its squared distance: the sum of the gaps that were crossed
+  // on the way. One that crosses an axis twice is farther by it than it is, which is seldom and costs little.
+  struct Branch {
+    float distance;
+    int32_t node;
+  };
 
   static bool balanced(int64_t left, int64_t size) { return left * 4 >= size && left * 4 <= size * 3; }
 
@@ -277,8 +275,7 @@ class Tree {
 
   int64_t count_;
   int depth_ = 0;
-  Buffer<int32_t> axis_;         // of a node's split
-  Buffer<float> split_;          // its threshold: smaller values go left
+  Buffer<Node> nodes_;
   Buffer<int32_t> start_;        // of a leaf, in keys
   Buffer<int32_t> block_start_;  // of a leaf, in blocks
   Buffer<Frame> frames_;         // of a leaf

@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <limits>
 #include <numeric>
-#include <vector>
 
 #include "../simd/target.h"
 #include "arguments.h"
@@ -80,7 +79,7 @@ class TreeSeeds {
     // Scans the leaves that the plan adds.
     void scan_closest_leaves() {
       const float limit = bound_;
-      seeds_.tree_.visit_closest(q_, seeds_.plan_.leaves, limit, [&](int64_t leaf) { scan(leaf); }, branches_);
+      seeds_.tree_.visit_closest(q_, scanned_leaf_[0], seeds_.plan_.leaves, limit, [&](int64_t leaf) { scan(leaf); });
     }
 
     // Calls take(key, distance) for the keys found, closest first.
@@ -133,7 +132,7 @@ class TreeSeeds {
     }
 
     // The query's own leaf, its predecessors', and those of a plan.
-    static constexpr int64_t kRemembered = 1 + kAxes + std::max(kThoroughPlan.leaves, kNoisePlan.leaves);
+    static constexpr int64_t kRemembered = 1 + kAxes + Tree::kMaxVisited;
 
     const TreeSeeds& seeds_;
     const PaddedMap<T>& query_;
@@ -145,7 +144,6 @@ class TreeSeeds {
     Buffer<int32_t> leaf_;                      // of them
     float bound_ = 0, q_[kDescriptor];          // of the current query
     int64_t scanned_ = 0, scanned_leaf_[kRemembered];
-    std::vector<Tree::Branch> branches_;
     LaneMinima minima_;
   };
 
