@@ -36,13 +36,12 @@ class Tree {
     nodes_ = Buffer<Node>(leaves(), {.axis = 0, .threshold = 0});
     Buffer<int32_t> order(count);
     for (int64_t i = 0; i < count; ++i) order[i] = int32_t(i);
-    build(descriptors, order);
-    fill_leaves(descriptors, padded_indices, order);
+    build(descriptors, padded_indices, order);
   }
 
   int64_t leaves() const { return int64_t(1) << depth_; }
   int64_t leaf_size(int64_t leaf) const { return start_[leaf + 1] - start_[leaf]; }
-  int32_t key(int64_t leaf, int64_t i) const { return keys_[block_start_[leaf] * kWidth<float> + i]; }
+  int32_t key(int64_t leaf, int64_t i) const { return keys_[first_block(leaf) * kWidth<float> + i]; }
   int32_t key_of_lane(int32_t block, int lane) const { return keys_[int64_t(block) * kWidth<float> + lane]; }
 
   // The leaf that a descriptor belongs to.
@@ -96,7 +95,8 @@ class Tree {
       odd[i] = broadcast_pair(steps[4 * i + 1], steps[4 * i + 3]);
     }
     const float scale = frame.step * frame.step;
-    for (int64_t block = block_start_[leaf]; block < block_start_[leaf + 1]; ++block) {
+    const int64_t first = first_block(leaf), end = first + block_count(leaf);
+    for (int64_t block = first; block < end; ++block) {
       const int16_t* components = blocks_.get() + block * kDescriptor / 2 * w;
       Lanes<int32_t> square{};
       for (int i = 0; i < kDescriptor / 4; ++i) {
@@ -115,24 +115,38 @@ class Tree {
   void for_each_key(const Body& body) const {
     for_ranges(leaves(), kLeavesPerTask, [&](int64_t begin, int64_t end) {
       for (int64_t leaf = begin; leaf < end; ++leaf)
-        for (int64_t i = 0; i < leaf_size(leaf); ++i) body(keys_[block_start_[leaf] * kWidth<float> + i], leaf);
+        for (int64_t i = 0; i < leaf_size(leaf); ++i) body(keys_[first_block(leaf) * kWidth<float> + i], leaf);
     });
   }
 
  private:
-  // Splits every node near its median along its widest axis, level by level. `order` ends up sorted by leaf.
-  void build(const Buffer<float>& descriptors, Buffer<int32_t>& order) {
+  // Splits every node near its median along its widest axis, then fills the leaves. `order` ends up sorted by leaf.
+  // Large nodes are split level by level, in parallel; the subtrees below them one at a time, because their descriptors
+  // then stay in the cache.
+  void build(const Buffer<float>& descriptors, const Buffer<int32_t>& padded_indices, Buffer<int32_t>& order) {
+    constexpr int w = kWidth<float>;
     start_ = Buffer<int32_t>(leaves() + 1, 0);
     start_[leaves()] = int32_t(count_);
+    blocks_ = Buffer<int16_t>(first_block(leaves()) * kDescriptor / 2 * w);
+    keys_ = Buffer<int32_t>(first_block(leaves()) * w);
+    frames_ = Buffer<Frame>(leaves());
     Buffer<int32_t> spare(count_);
-    for (int level = 0; level < depth_; ++level) {
-      const int64_t nodes = int64_t(1) << level, span = leaves() >> level;
-      for_each_task(nodes, [&](int64_t i) {
-        const int32_t begin = start_[i * span], size = start_[(i + 1) * span] - begin;
-        start_[i * span + span / 2] =
-            begin + split(descriptors, order.get() + begin, spare.get() + begin, size, nodes + i);
-      });
-    }
+    const auto split_nodes = [&](int level, int64_t begin, int64_t end) {  // numbered from the left
+      const int64_t span = leaves() >> level;
+      for (int64_t i = begin; i < end; ++i) {
+        const int32_t start = start_[i * span], size = start_[(i + 1) * span] - start;
+        start_[i * span + span / 2] = start + split(descriptors, order.get() + start, spare.get() + start, size,
+                                                    (int64_t(1) << level) + i);
+      }
+    };
+    int top = 0;
+    for (; top < depth_ && (count_ >> top) > kSubtreeKeys; ++top)
+      for_each_task(int64_t(1) << top, [&](int64_t i) { split_nodes(top, i, i + 1); });
+    for_each_task(int64_t(1) << top, [&](int64_t i) {
+      for (int level = top; level < depth_; ++level) split_nodes(level, i << (level - top), (i + 1) << (level - top));
+      for (int64_t leaf = i << (depth_ - top); leaf < (i + 1) << (depth_ - top); ++leaf)
+        fill_leaf(leaf, descriptors, padded_indices, order);
+    });
   }
 
   // Partitions a node's keys into two halves; returns the size of the first.
@@ -155,10 +169,11 @@ class Tree {
     }
     float values[kSplitSamples] = {};
     for (int s = 0; s < samples; ++s) values[s] = value(sample[s], axis);
-    std::sort(values, values + samples);
+    std::nth_element(values, values + samples / 2, values + samples);
     float threshold = values[samples / 2];
     int32_t left = partition(descriptors, keys, spare, size, axis, threshold);
     if (!balanced(left, size)) {  // many values equal the threshold: put them on the other side
+      std::sort(values, values + samples);
       if (samples) threshold = *std::upper_bound(values, values + samples - 1, threshold);
       left = partition(descriptors, keys, spare, size, axis, threshold);
     }
@@ -242,42 +257,33 @@ class Tree {
     return frame;
   }
 
-  // Lays leaves out in blocks of 16 keys, [component / 4][key][4]; the last block of a leaf is filled up with the far
-  // corner of its frame.
-  void fill_leaves(const Buffer<float>& descriptors, const Buffer<int32_t>& padded_indices,
-                   const Buffer<int32_t>& order) {
+  // Where a leaf's blocks begin: each leaf may fill its last block in part, so it gets one more than its keys need.
+  int64_t first_block(int64_t leaf) const { return start_[leaf] / kWidth<float> + leaf; }
+  int64_t block_count(int64_t leaf) const { return (leaf_size(leaf) + kWidth<float> - 1) / kWidth<float>; }
+
+  // Lays a leaf out in blocks of 16 keys, [component / 4][key][4]; the last one is filled up with the far corner of the
+  // leaf's frame.
+  void fill_leaf(int64_t leaf, const Buffer<float>& descriptors, const Buffer<int32_t>& padded_indices,
+                 const Buffer<int32_t>& order) {
     constexpr int w = kWidth<float>;
-    block_start_ = Buffer<int32_t>(leaves() + 1);
-    block_start_[0] = 0;
-    for (int64_t leaf = 0; leaf < leaves(); ++leaf)
-      block_start_[leaf + 1] = block_start_[leaf] + int32_t((leaf_size(leaf) + w - 1) / w);
-    const int64_t blocks = block_start_[leaves()];
-    blocks_ = Buffer<int16_t>(blocks * kDescriptor / 2 * w);
-    keys_ = Buffer<int32_t>(blocks * w);
-    frames_ = Buffer<Frame>(leaves());
-    for_ranges(leaves(), kLeavesPerTask, [&](int64_t begin, int64_t end) {
-      for (int64_t leaf = begin; leaf < end; ++leaf) {
-        const int64_t size = leaf_size(leaf), first = int64_t(block_start_[leaf]) * w;
-        const int32_t* members = order.get() + start_[leaf];
-        const Frame& frame = frames_[leaf] = frame_of(descriptors, members, size);
-        for (int64_t i = 0; i < (size + w - 1) / w * w; ++i) {
-          keys_[first + i] = i < size ? padded_indices[members[i]] : -1;
-          int16_t steps[kDescriptor];
-          std::fill_n(steps, kDescriptor, kMaxByte);
-          if (i < size) frame.locate(descriptors.get() + int64_t(members[i]) * kDescriptor, steps);
-          int16_t* block = blocks_.get() + (first + i) / w * w * kDescriptor / 2 + i % w * 2;
-          for (int d = 0; d < kDescriptor; d += 2)
-            block[d / 4 * 2 * w + d / 2 % 2] = int16_t(uint16_t(steps[d]) | uint16_t(steps[d + 1]) << 8);
-        }
-      }
-    });
+    const int64_t size = leaf_size(leaf), first = first_block(leaf) * w;
+    const int32_t* members = order.get() + start_[leaf];
+    const Frame& frame = frames_[leaf] = frame_of(descriptors, members, size);
+    for (int64_t i = 0; i < block_count(leaf) * w; ++i) {
+      keys_[first + i] = i < size ? padded_indices[members[i]] : -1;
+      int16_t steps[kDescriptor];
+      std::fill_n(steps, kDescriptor, kMaxByte);
+      if (i < size) frame.locate(descriptors.get() + int64_t(members[i]) * kDescriptor, steps);
+      int16_t* block = blocks_.get() + (first + i) / w * w * kDescriptor / 2 + i % w * 2;
+      for (int d = 0; d < kDescriptor; d += 2)
+        block[d / 4 * 2 * w + d / 2 % 2] = int16_t(uint16_t(steps[d]) | uint16_t(steps[d + 1]) << 8);
+    }
   }
 
   int64_t count_;
   int depth_ = 0;
   Buffer<Node> nodes_;
   Buffer<int32_t> start_;        // of a leaf, in keys
-  Buffer<int32_t> block_start_;  // of a leaf, in blocks
   Buffer<Frame> frames_;         // of a leaf
   Buffer<int16_t> blocks_;       // [block][component / 4][16][2], two components in each
   Buffer<int32_t> keys_;         // [block][16], padded indices; −1 for the filling

@@ -18,6 +18,7 @@ constexpr int64_t kMaxFrequencyOrder[] = {9, 3, 2};  // highest total DCT order,
 
 // Tree seeding (kernels/tree-inl.h, kernels/sweep-inl.h).
 constexpr int64_t kLeafSize = 64;  // keys per leaf, within a factor of 3/4 to 3/2
+constexpr int64_t kSubtreeKeys = 4096;  // from which on a subtree is built at once: its descriptors fit into the cache
 constexpr int kSplitSamples = 48;  // keys from which the axis and the median of a split are estimated
 
 // How thoroughly the tree is searched (kernels/tree_seeds-inl.h).
