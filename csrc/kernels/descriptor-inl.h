@@ -288,13 +288,22 @@ class Descriptors {
 
   // The principal channels of `pixels` pixels, as planes `taps` values apart. Non-finite ones become 0.
   void project(const PaddedMap<T>& map, int64_t first, int64_t pixels, int64_t taps, float* projected) const {
-    for (int64_t x = 0; x < pixels; ++x) {
-      const T* pixel = map.pixel(first + x);
-      Lanes<float> total{};
-      for (int64_t c = 0; c < map.channels; ++c)
-        total += float(pixel[c] - center_[c]) * load(channel_.get() + c * kDescriptor);
-      total = masked<float>(total, total - total == 0.0f);  // x − x is NaN, and not 0, if x is not finite
-      for (int64_t j = 0; j < channels_; ++j) projected[j * taps + x] = total[j];
+    constexpr int kTogether = 4;  // each addition to a pixel waits for the one before it; those of others need not
+    for (int64_t x = 0; x < pixels; x += kTogether) {
+      const T* pixel[kTogether];
+      Lanes<float> total[kTogether];
+      unrolled<kTogether>([&](auto i) {
+        pixel[i] = map.pixel(first + std::min(x + i, pixels - 1));
+        total[i] = Lanes<float>{};
+      });
+      for (int64_t c = 0; c < map.channels; ++c) {
+        const Lanes<float> direction = load(channel_.get() + c * kDescriptor);
+        unrolled<kTogether>([&](auto i) { total[i] += float(pixel[i][c] - center_[c]) * direction; });
+      }
+      unrolled<kTogether>([&](auto i) {
+        const Lanes<float> kept = masked<float>(total[i], total[i] - total[i] == 0.0f);  // x − x is NaN if x is not finite
+        for (int64_t j = 0; j < channels_; ++j) projected[j * taps + std::min(x + i, pixels - 1)] = kept[int(j)];
+      });
     }
   }
 

@@ -64,6 +64,7 @@ class TreeSeeds {
         describe_row(row);
       }
       const int64_t x = query - row * width - first_;
+      if (leaf_[x] < 0) find_leaf(x);
       for (int d = 0; d < kDescriptor; ++d) q_[d] = descriptors_[x * kDescriptor + d];
       scanned_ = 0;
       bound_ = bound;
@@ -117,10 +118,17 @@ class TreeSeeds {
       }
       seeds_.descriptors_.row({.map = query_, .inverse_norm = query_norms_, .is_key = false},
                               {.row = row, .begin = first_, .end = first_ + count_}, scratch_, planes_.get());
-      for (int64_t x = 0; x < count_; ++x)
-        for (int d = 0; d < kDescriptor; ++d) descriptors_[x * kDescriptor + d] = planes_[d * pitched + x];
-      for (int64_t x = 0; x < count_; ++x)
-        leaf_[x] = int32_t(seeds_.tree_.leaf_of(descriptors_.get() + x * kDescriptor));
+      for (int64_t x = 0; x < count_; ++x) leaf_[x] = -1;
+      const int64_t period = seeds_.plan_.poor_period, sum = row / query_.grid.shape.size[1] + row % query_.grid.shape.size[1] + first_;
+      for (int64_t x = (period - sum % period) % period; x < count_; x += period) find_leaf(x);
+    }
+
+    // Of a pixel of the row.
+    void find_leaf(int64_t x) {
+      const int64_t pitched = pitch(count_);
+      float* descriptor = descriptors_.get() + x * kDescriptor;
+      for (int d = 0; d < kDescriptor; ++d) descriptor[d] = planes_[d * pitched + x];
+      leaf_[x] = int32_t(seeds_.tree_.leaf_of(descriptor));
     }
 
     void scan(int64_t leaf) {
