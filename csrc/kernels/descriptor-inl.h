@@ -59,8 +59,16 @@ class Descriptors {
   // Computes channels and components from the key's map.
   Descriptors(const PaddedMap<T>& key, const Patch& patch, Similarity similarity, const Buffer<T>& inverse_norm)
       : patch_(patch), similarity_(similarity) {
-    choose_frequencies(key.channels);
-    find_channels(key);
+    int axes = 0;
+    for (int axis = 0; axis < kAxes; ++axis) axes += patch.size[axis] > 1;
+    int64_t order = kMaxFrequencyOrder[std::max(axes, 1) - 1];
+    choose_frequencies(order);
+    const int64_t strong = find_channels(key);
+    // Few channels that count leave room for more frequencies: with one channel, ten of them would not fill a
+    // descriptor.
+    while (strong * frequencies_ < kDescriptor && frequencies_ < patch.count()) choose_frequencies(++order);
+    coefficients_ = channels_ * frequencies_;
+    components_ = std::min<int64_t>(coefficients_, similarity_ == Similarity::dot ? kDescriptor - 1 : kDescriptor);
     find_components({.map = key, .inverse_norm = inverse_norm, .is_key = true});
     if (similarity == Similarity::dot) find_largest_norm(key, inverse_norm);
   }
@@ -86,11 +94,9 @@ class Descriptors {
   }
 
  private:
-  // Frequencies of a total order that leaves about ten of them, and enough channels for 16 components.
-  void choose_frequencies(int64_t channels) {
-    int axes = 0;
-    for (int axis = 0; axis < kAxes; ++axis) axes += patch_.size[axis] > 1;
-    const int64_t max_order = kMaxFrequencyOrder[std::max(axes, 1) - 1];
+  // All frequencies up to a total order.
+  void choose_frequencies(int64_t max_order) {
+    frequencies_ = 0;
     for (int axis = 0; axis < kAxes; ++axis) set_basis(axis, max_order);
     frequency_ = Buffer<int64_t>(kAxes * waves_[0] * waves_[1] * waves_[2]);
     for (int64_t c = 0; c < waves_[2]; ++c)
@@ -106,10 +112,6 @@ class Descriptors {
       for (int64_t i = 0; i < rows; ++i)
         across_[f * rows + i] = basis_[0][frequency_[kAxes * f] * patch_.size[0] + i / patch_.size[1]] *
                                 basis_[1][frequency_[kAxes * f + 1] * patch_.size[1] + i % patch_.size[1]];
-    const int64_t needed = (kDescriptor + frequencies_ - 1) / frequencies_;
-    channels_ = std::min<int64_t>(channels, std::max<int64_t>(kMinDescriptorChannels, needed));
-    coefficients_ = channels_ * frequencies_;
-    components_ = std::min<int64_t>(coefficients_, similarity_ == Similarity::dot ? kDescriptor - 1 : kDescriptor);
   }
 
   // The orthonormal DCT-II along one axis.
@@ -129,7 +131,8 @@ class Descriptors {
     return principal_directions(second_moments(samples, count, size, similarity_ == Similarity::l2), size, kept);
   }
 
-  void find_channels(const PaddedMap<T>& map) {
+  // Returns how many of the principal channels are not negligible.
+  int64_t find_channels(const PaddedMap<T>& map) {
     const int64_t all = map.channels, pixels = map.grid.shape.count();
     const int64_t budget = (int64_t(1) << 19) / (all * all);  // the moments of many channels are expensive
     const int64_t count = std::min(pixels, std::clamp(budget, kMinChannelSamples, kMaxChannelSamples));
@@ -145,10 +148,28 @@ class Descriptors {
     Buffer<float> samples(count * all);
     for (int64_t s = 0; s < count; ++s)
       for (int64_t c = 0; c < all; ++c) samples[s * all + c] = finite_or_zero(float(sample(s)[c] - center_[c]));
+    const int64_t needed = (kDescriptor + frequencies_ - 1) / frequencies_;
+    channels_ = std::min<int64_t>(all, std::max<int64_t>(kMinDescriptorChannels, needed));
     const Buffer<float> found = directions(samples, count, all, channels_);
     channel_ = Buffer<float>(all * kDescriptor, 0.0f);
     for (int64_t c = 0; c < all; ++c)
       for (int64_t j = 0; j < channels_; ++j) channel_[c * kDescriptor + j] = found[j * all + c];
+    return count_strong(samples, count, all);
+  }
+
+  // How many of the principal channels have a variance that is not negligible beside the largest.
+  int64_t count_strong(const Buffer<float>& samples, int64_t count, int64_t all) const {
+    double square[kDescriptor] = {};
+    for (int64_t s = 0; s < count; ++s) {
+      for (int64_t j = 0; j < channels_; ++j) {
+        double along = 0;
+        for (int64_t c = 0; c < all; ++c) along += double(samples[s * all + c]) * channel_[c * kDescriptor + j];
+        square[j] += along * along;
+      }
+    }
+    const double largest = *std::max_element(square, square + channels_);
+    return std::max<int64_t>(
+        1, std::count_if(square, square + channels_, [&](double x) { return x > kNegligibleChannel * largest; }));
   }
 
   void find_components(const Source& source) {
@@ -301,7 +322,8 @@ class Descriptors {
         unrolled<kTogether>([&](auto i) { total[i] += float(pixel[i][c] - center_[c]) * direction; });
       }
       unrolled<kTogether>([&](auto i) {
-        const Lanes<float> kept = masked<float>(total[i], total[i] - total[i] == 0.0f);  // x − x is NaN if x is not finite
+        const Lanes<float> kept =
+            masked<float>(total[i], total[i] - total[i] == 0.0f);  // x − x is NaN if x is not finite
         for (int64_t j = 0; j < channels_; ++j) projected[j * taps + std::min(x + i, pixels - 1)] = kept[int(j)];
       });
     }

@@ -51,8 +51,8 @@ class Tree {
     return node - leaves();
   }
 
-  // Calls scan(leaf) for up to `count` leaves, at most kMaxVisited, that are closer than `limit`: closest first, beginning
-  // after the leaf that q belongs to, which counts.
+  // Calls scan(leaf) for up to `count` leaves, at most kMaxVisited, that are closer than `limit`: closest first,
+  // beginning after the leaf that q belongs to, which counts.
   template <typename Scan>
   void visit_closest(const float (&q)[kDescriptor], int64_t leaf, int64_t count, float limit, const Scan& scan) const {
     Branch branches[kMaxVisited];  // the closest ones, in order: no more than leaves are left to visit
@@ -135,8 +135,8 @@ class Tree {
       const int64_t span = leaves() >> level;
       for (int64_t i = begin; i < end; ++i) {
         const int32_t start = start_[i * span], size = start_[(i + 1) * span] - start;
-        start_[i * span + span / 2] = start + split(descriptors, order.get() + start, spare.get() + start, size,
-                                                    (int64_t(1) << level) + i);
+        start_[i * span + span / 2] =
+            start + split(descriptors, order.get() + start, spare.get() + start, size, (int64_t(1) << level) + i);
       }
     };
     int top = 0;
@@ -199,8 +199,8 @@ class Tree {
     float gap(const float* q) const { return (q[axis] - threshold) * (q[axis] - threshold); }
   };
 
-  // A subtree on the far side of a split, and an estimate of its squared distance: the sum of the gaps that were crossed
-  // on the way. One that crosses an axis twice is farther by it than it is, which is seldom and costs little.
+  // A subtree on the far side of a split, and an estimate of its squared distance: the sum of the gaps that were
+  // crossed on the way. One that crosses an axis twice is farther by it than it is, which is seldom and costs little.
   struct Branch {
     float distance;
     int32_t node;
@@ -283,10 +283,10 @@ class Tree {
   int64_t count_;
   int depth_ = 0;
   Buffer<Node> nodes_;
-  Buffer<int32_t> start_;        // of a leaf, in keys
-  Buffer<Frame> frames_;         // of a leaf
-  Buffer<int16_t> blocks_;       // [block][component / 4][16][2], two components in each
-  Buffer<int32_t> keys_;         // [block][16], padded indices; −1 for the filling
+  Buffer<int32_t> start_;   // of a leaf, in keys
+  Buffer<Frame> frames_;    // of a leaf
+  Buffer<int16_t> blocks_;  // [block][component / 4][16][2], two components in each
+  Buffer<int32_t> keys_;    // [block][16], padded indices; −1 for the filling
 };
 
 }  // namespace psal::PSAL_TARGET

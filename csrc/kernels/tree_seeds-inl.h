@@ -15,7 +15,6 @@
 
 #include "../simd/target.h"
 #include "arguments.h"
-#include "best_k-inl.h"
 #include "buffer-inl.h"
 #include "comparison-inl.h"
 #include "descriptor-inl.h"
@@ -119,7 +118,8 @@ class TreeSeeds {
       seeds_.descriptors_.row({.map = query_, .inverse_norm = query_norms_, .is_key = false},
                               {.row = row, .begin = first_, .end = first_ + count_}, scratch_, planes_.get());
       for (int64_t x = 0; x < count_; ++x) leaf_[x] = -1;
-      const int64_t period = seeds_.plan_.poor_period, sum = row / query_.grid.shape.size[1] + row % query_.grid.shape.size[1] + first_;
+      const int64_t period = seeds_.plan_.poor_period,
+                    sum = row / query_.grid.shape.size[1] + row % query_.grid.shape.size[1] + first_;
       for (int64_t x = (period - sum % period) % period; x < count_; x += period) find_leaf(x);
     }
 

@@ -14,12 +14,13 @@ constexpr int64_t kMinChannelSamples = 512;  // pixels from which the principal 
 constexpr int64_t kMaxChannelSamples = 2048;
 constexpr int64_t kComponentSamples = 1536;          // patches from which the principal components are computed
 constexpr int64_t kMinDescriptorChannels = 4;        // principal channels that are kept, unless the map has fewer
-constexpr int64_t kMaxFrequencyOrder[] = {9, 3, 2};  // highest total DCT order, by patch axes longer than 1 pixel
+constexpr int64_t kMaxFrequencyOrder[] = {9, 3, 2};  // total DCT order, by patch axes longer than 1 pixel
+constexpr double kNegligibleChannel = 1e-5;          // variance, over the largest; few others raise the order
 
 // Tree seeding (kernels/tree-inl.h, kernels/sweep-inl.h).
-constexpr int64_t kLeafSize = 64;  // keys per leaf, within a factor of 3/4 to 3/2
-constexpr int64_t kSubtreeKeys = 4096;  // from which on a subtree is built at once: its descriptors fit into the cache
-constexpr int kSplitSamples = 48;  // keys from which the axis and the median of a split are estimated
+constexpr int64_t kLeafSize = 64;       // keys per leaf, within a factor of 3/4 to 3/2
+constexpr int64_t kSubtreeKeys = 4096;  // subtrees of so few keys are built as a whole: descriptors stay in the cache
+constexpr int kSplitSamples = 48;       // keys from which the axis and the median of a split are estimated
 
 // How thoroughly the tree is searched (kernels/tree_seeds-inl.h).
 struct SeedPlan {
