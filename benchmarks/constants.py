@@ -36,6 +36,7 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kMinDescriptorChannels": ("tree", ("3", "6")),
     "kMaxFrequencyOrder[]": ("tree", ("{9, 2, 2}", "{9, 4, 2}")),
     "kLeafSize": ("tree", ("32", "128")),
+    "kSubtreeKeys": ("tree", ("1024", "16384")),
     "kSplitSamples": ("tree", ("16", "144")),
     "kUsualPlan": ("tree", ("{2, 2, 1, true, 0}", "{4, 2, 8, true, 0}", "{4, 2, 4, true, 2}", "{8, 2, 4, true, 0}")),
     "kThoroughPlan": ("patch 3", ("{1, 1, 4, false, 2}", "{1, 1, 16, false, 5}")),

@@ -159,6 +159,7 @@ class Descriptors {
 
   // How many of the principal channels have a variance that is not negligible beside the largest.
   int64_t count_strong(const Buffer<float>& samples, int64_t count, int64_t all) const {
+    constexpr double kNegligible = 1e-5;
     double square[kDescriptor] = {};
     for (int64_t s = 0; s < count; ++s) {
       for (int64_t j = 0; j < channels_; ++j) {
@@ -169,7 +170,7 @@ class Descriptors {
     }
     const double largest = *std::max_element(square, square + channels_);
     return std::max<int64_t>(
-        1, std::count_if(square, square + channels_, [&](double x) { return x > kNegligibleChannel * largest; }));
+        1, std::count_if(square, square + channels_, [&](double x) { return x > kNegligible * largest; }));
   }
 
   void find_components(const Source& source) {

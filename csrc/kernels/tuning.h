@@ -14,8 +14,7 @@ constexpr int64_t kMinChannelSamples = 512;  // pixels from which the principal 
 constexpr int64_t kMaxChannelSamples = 2048;
 constexpr int64_t kComponentSamples = 1536;          // patches from which the principal components are computed
 constexpr int64_t kMinDescriptorChannels = 4;        // principal channels that are kept, unless the map has fewer
-constexpr int64_t kMaxFrequencyOrder[] = {9, 3, 2};  // total DCT order, by patch axes longer than 1 pixel
-constexpr double kNegligibleChannel = 1e-5;          // variance, over the largest; few others raise the order
+constexpr int64_t kMaxFrequencyOrder[] = {9, 3, 2};  // total DCT order, by long axes of the patch; or more, see there
 
 // Tree seeding (kernels/tree-inl.h, kernels/sweep-inl.h).
 constexpr int64_t kLeafSize = 64;       // keys per leaf, within a factor of 3/4 to 3/2

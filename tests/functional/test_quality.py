@@ -66,6 +66,14 @@ def test_noise() -> None:
     assert cost_ratio(torch.rand(1, 3, 64, 64), torch.rand(1, 3, 64, 64)) < 1.08
 
 
+def test_noise_in_one_channel() -> None:
+    """Ten frequencies of one channel would leave descriptors half empty."""
+    query, key = (torch.randn(1, 1, 64, 64, generator=torch.Generator().manual_seed(seed)) for seed in (0, 1))
+    weak, weak_key = stereo_pair(64)
+    assert cost_ratio(query, key) < 1.05
+    assert cost_ratio(torch.cat([weak[:, :2], 1000 * query], 1), torch.cat([weak_key[:, :2], 1000 * key], 1)) < 1.05
+
+
 def test_every_sweep_draws_other_random_steps() -> None:
     """A single query in a bowl has no neighbors to learn from: random steps alone take it to the bottom."""
     rows, columns = torch.meshgrid(torch.arange(31.0), torch.arange(37.0), indexing="ij")
