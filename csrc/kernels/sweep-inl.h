@@ -184,7 +184,7 @@ class Sweep {
     candidates.size = 0;
     reader.finish([&](int32_t key, float distance) {
       candidates.keys[candidates.size] = key;
-      candidates.size += !best.contains(key) & (!bounded | (distance < best.worst()));
+      candidates.size += (!best.contains(key)) & ((!bounded) | (distance < best.worst()));
     });
     push_exact(pixel, candidates, best);
     if (!best.full())
