@@ -95,7 +95,7 @@ class Attention {
       for (int64_t row = begin; row < end; ++row) {
         std::fill_n(line.get(), width * channels, T(0));
         for (int64_t x = 0; x < width; ++x) sum(row, x, line.get() + x * channels);
-        write_planes(line.get(), width, channels, out + row * width, grid.shape.count());
+        write_planes(line.get(), width, channels, out + row * width, grid.shape.count(), channels);
       }
     });
   }

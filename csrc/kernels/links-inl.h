@@ -80,6 +80,11 @@ struct Links {
 
   bool is_missing(int64_t link) const { return far_end[link] == kMissing; }
 
+  void release() {
+    far_end.release();
+    weight.release();
+  }
+
   int64_t first(int64_t query) const { return query * neighbors; }
 
   // Calls body(begin, end) for the parts of [first, last) without missing links.
@@ -126,6 +131,8 @@ struct LinksByKey {
   }
 
   int64_t first(int64_t key) const { return start[key]; }
+
+  static bool is_missing(int64_t) { return false; }
 
   template <typename Body>
   void for_present(int64_t first, int64_t last, const Body& body) const {

@@ -58,6 +58,9 @@ struct PaddedGrid {
     return origin + (row / shape.size[1]) * stride[0] + (row % shape.size[1]) * stride[1];
   }
 
+  // Rows of the inner grid and of the padded one, counted through.
+  int64_t padded_row(int64_t row) const { return row_start(row) / padded.size[2]; }
+
   // Coordinates in the inner grid; negative or too large in the border.
   Coordinates coordinates(int64_t padded_index) const {  // divisions are slow: 32 bits, and no more than needed
     const uint32_t row = uint32_t(padded_index) / uint32_t(padded.size[2]);
@@ -99,13 +102,25 @@ class Repeats {
   // Calls body(coordinates) for each of those pixels, in the order of the padded grid.
   template <typename Body>
   void for_each(const Coordinates& of, const Body& body) const {
-    const auto range = [&](int axis, const auto& visit) {
-      for (int64_t i = start_[axis][of[axis]]; i < start_[axis][of[axis] + 1]; ++i) visit(coordinates_[axis][i]);
-    };
-    range(0, [&](int64_t z) { range(1, [&](int64_t y) { range(2, [&](int64_t x) { body({{z, y, x}}); }); }); });
+    for_each_row(of[0], of[1], [&](const Coordinates& row) {
+      for_axis(2, of[2], [&](int64_t x) { body({{row[0], row[1], x}}); });
+    });
+  }
+
+  // The same for whole rows; their coordinates have column 0.
+  template <typename Body>
+  void for_each_row(int64_t z, int64_t y, const Body& body) const {
+    for_axis(0, z, [&](int64_t repeat_z) {
+      for_axis(1, y, [&](int64_t repeat_y) { body({{repeat_z, repeat_y, 0}}); });
+    });
   }
 
  private:
+  template <typename Body>
+  void for_axis(int axis, int64_t of, const Body& body) const {
+    for (int64_t i = start_[axis][of]; i < start_[axis][of + 1]; ++i) body(coordinates_[axis][i]);
+  }
+
   Buffer<int64_t> start_[kAxes], coordinates_[kAxes];  // of coordinate c along an axis: [start[c], start[c + 1])
 };
 

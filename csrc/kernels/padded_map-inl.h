@@ -51,12 +51,12 @@ inline void read_planes(const View<const T>& from, int64_t offset, int64_t width
   }
 }
 
-// Copies a row of channels-last pixels into planes, `plane` values apart.
+// Copies a row of channels-last pixels, `pitch` values apart, into planes, `plane` values apart.
 template <typename T>
-inline void write_planes(const T* row, int64_t width, int64_t channels, T* out, int64_t plane) {
+inline void write_planes(const T* row, int64_t width, int64_t channels, T* out, int64_t plane, int64_t pitch) {
   for (int64_t x = 0; x < width; x += kTransposeBlock)
     for (int64_t c = 0; c < channels; ++c)
-      for (int64_t i = x; i < std::min(width, x + kTransposeBlock); ++i) out[c * plane + i] = row[i * channels + c];
+      for (int64_t i = x; i < std::min(width, x + kTransposeBlock); ++i) out[c * plane + i] = row[i * pitch + c];
 }
 
 // Writes one row of the padded map, which may lie in the border: [padded width][channels].

@@ -26,6 +26,7 @@
 #include "links-inl.h"
 #include "padded_map-inl.h"
 #include "parallel-inl.h"
+#include "row_sum-inl.h"
 #include "tuning.h"
 
 PSAL_BEGIN_TARGET
@@ -87,8 +88,9 @@ class ScoreGradient {
   }
 
   void write_key_gradient() {
-    const PaddedMap<T> queries = map_of(problem_.query, problem_.query_shape);
     const LinksByKey<T> links(arguments_.index, links_, queries_, keys_);
+    links_.release();
+    const PaddedMap<T> queries = map_of(problem_.query, problem_.query_shape);
     write(links, keys_, queries, key_factor_, problem_.key, arguments_.grad_key);
   }
 
@@ -101,41 +103,39 @@ class ScoreGradient {
     const int64_t channels = problem_.channels, width = shape.size[2];
     const Repeats repeats(grid, problem_.padding);
     for_ranges(shape.rows(), kWindowRowsPerTask, [&](int64_t begin, int64_t end) {
-      Buffer<T> self_row(width * channels), grad_row(width * channels);
+      Buffer<T> self_row(grid.padded.size[2] * channels);
+      RowSum<T> gradient(grid, channels);
       for (int64_t row = begin; row < end; ++row) {
         const int64_t z = row / shape.size[1], y = row % shape.size[1];
-        read_planes(self, z * self.stride[0] + y * self.stride[1], width, channels, self_row.get());
-        std::fill_n(grad_row.get(), width * channels, T(0));
-        for (int64_t x = 0; x < width; ++x) {
-          const T* pixel = self_row.get() + x * channels;
-          T* grad = grad_row.get() + x * channels;
-          repeats.for_each({{z, y, x}}, [&](const Coordinates& center) {
-            if (problem_.similarity == Similarity::l2)
-              add_window<true>(links, shape, other, center, pixel, grad);
-            else
-              add_window<false>(links, shape, other, center, nullptr, grad);
-          });
-          if (problem_.similarity == Similarity::cosine) add_self_term(repeats, grid, {{z, y, x}}, factor, pixel, grad);
-        }
-        write_planes(grad_row.get(), width, channels, out + row * width, shape.count());
+        read_padded_row(self, grid, channels, problem_.padding, grid.padded_row(row), self_row.get());
+        gradient.clear();
+        repeats.for_each_row(z, y, [&](const Coordinates& center) {
+          if (problem_.similarity == Similarity::l2)
+            add_windows<true>(links, shape, other, center, self_row.get(), gradient);
+          else
+            add_windows<false>(links, shape, other, center, nullptr, gradient);
+        });
+        gradient.fold_border(grid, problem_.padding);
+        if (problem_.similarity == Similarity::cosine)
+          for (int64_t x = 0; x < width; ++x)
+            add_self_term(repeats, grid, {{z, y, x}}, factor, self_row.get() + (grid.border[2] + x) * channels,
+                          gradient.pixel(x));
+        write_planes(gradient.pixel(0), width, channels, out + row * width, shape.count(), gradient.pitch);
       }
     });
   }
 
-  // grad[c] += Σ α · (other[c] − origin[c]) over the links of a window; without an origin, it is 0.
+  // Adds Σ α · (other[c] − origin[c]) over the links of the windows around a row; without an origin, it is 0.
   template <bool HasOrigin, typename AnyLinks>
-  void add_window(const AnyLinks& links, const Shape& shape, const PaddedMap<T>& other, const Coordinates& center,
-                  const T* origin, T* grad) const {
-    const int64_t channels = problem_.channels;
-    for (int64_t channel = 0; channel < channels; channel += kWidth<T>) {
-      const Lanes<T> from = HasOrigin ? load(origin + channel) : Lanes<T>{};
-      Lanes<T> sum[4] = {};
-      for_window(links, center, problem_.patch, shape, other.grid, [&](int64_t first, int64_t last, int64_t shift) {
-        add_terms<HasOrigin>(other.data.get() + shift * channels + channel, channels, links.far_end.get() + first,
-                             links.weight.get() + first, last - first, from, sum);
-      });
-      add_lanes(grad + channel, channels - channel, sum);
-    }
+  void add_windows(const AnyLinks& links, const Shape& shape, const PaddedMap<T>& other, const Coordinates& row,
+                   const T* origin, RowSum<T>& gradient) const {
+    for_window_rows(row, problem_.patch, shape, other.grid, [&](int64_t first_pixel, int64_t shift) {
+      gradient.template add<HasOrigin>(links, {.values = other.data.get() + shift * problem_.channels,
+                                               .first_pixel = first_pixel,
+                                               .end = shape.size[2],
+                                               .weight = links.weight.get()},
+                                       problem_.patch.size[2], origin);
+    });
   }
 
   struct OnePerPixel {  // for_window() over pixels instead of links
