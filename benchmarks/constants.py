@@ -54,6 +54,7 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kRowsPerTask": ("train", ("2", "32")),
     "kDescriptorRowsPerTask": ("tree", ("4", "64")),
     "kWindowRowsPerTask": ("train", ("1", "8")),
+    "kGradientRowsPerTask": ("train", ("4", "16")),
     "kQueriesPerTask": ("tree", ("128", "8192")),
     "kLeavesPerTask": ("tree", ("4", "256")),
     "kSequentialBatchPixels": ("batch", ("4096", "65536")),

@@ -108,9 +108,14 @@ struct LinksByKey {
   Buffer<int32_t> start;
   Buffer<int32_t> far_end;
   Buffer<T> weight;
+  Buffer<int32_t> match;  // offset in the [k, N] tensors; empty unless asked for
 
-  LinksByKey(const int64_t* index, const Links<T>& links, const PaddedGrid& queries, const PaddedGrid& keys)
-      : start(keys.shape.count() + 2, 0), far_end(links.far_end.size()), weight(links.far_end.size()) {
+  LinksByKey(const int64_t* index, const Links<T>& links, const PaddedGrid& queries, const PaddedGrid& keys,
+             bool with_match = false)
+      : start(keys.shape.count() + 2, 0),
+        far_end(links.far_end.size()),
+        weight(links.far_end.size()),
+        match(with_match ? links.far_end.size() : 0) {
     const int64_t query_count = queries.shape.count(), k = links.neighbors;
     const uint32_t width = uint32_t(keys.shape.size[2]);
     // Counting sort into CSR offsets. Counts are kept two entries further on, so that after the prefix sum start[j + 1]
@@ -126,11 +131,14 @@ struct LinksByKey {
         const int32_t to = start[key + 1]++;
         far_end[to] = padded_index - int32_t(uint32_t(key) % width);
         weight[to] = links.weight[query * k + n];
+        if (with_match) match[to] = int32_t(n * query_count + query);
       }
     }
   }
 
   int64_t first(int64_t key) const { return start[key]; }
+
+  int64_t size() const { return start[start.size() - 2]; }
 
   static bool is_missing(int64_t) { return false; }
 

@@ -102,17 +102,15 @@ class Repeats {
   // Calls body(coordinates) for each of those pixels, in the order of the padded grid.
   template <typename Body>
   void for_each(const Coordinates& of, const Body& body) const {
-    for_each_row(of[0], of[1], [&](const Coordinates& row) {
-      for_axis(2, of[2], [&](int64_t x) { body({{row[0], row[1], x}}); });
-    });
+    for_each_row(of[0], of[1],
+                 [&](const Coordinates& row) { for_axis(2, of[2], [&](int64_t x) { body({{row[0], row[1], x}}); }); });
   }
 
   // The same for whole rows; their coordinates have column 0.
   template <typename Body>
   void for_each_row(int64_t z, int64_t y, const Body& body) const {
-    for_axis(0, z, [&](int64_t repeat_z) {
-      for_axis(1, y, [&](int64_t repeat_y) { body({{repeat_z, repeat_y, 0}}); });
-    });
+    for_axis(0, z,
+             [&](int64_t repeat_z) { for_axis(1, y, [&](int64_t repeat_y) { body({{repeat_z, repeat_y, 0}}); }); });
   }
 
  private:

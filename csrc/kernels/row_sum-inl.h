@@ -54,25 +54,43 @@ inline void add_register(T* total, const Register<T>& values) {
   __builtin_memcpy(total, &sum, sizeof sum);
 }
 
+// Adds the first of several sums, which is complete, to a total; the others move up.
+template <typename T, int Columns>
+inline void move_on(Register<T> (&sum)[Columns], T* total) {
+  add_register<T>(total, sum[0]);
+  unrolled<Columns - 1>([&](auto d) { sum[d] = sum[d + 1]; });
+  sum[Columns - 1] = Register<T>{};
+}
+
 // Values per pixel of a row of sums: whole registers, so that adding to a pixel does not touch the next one.
 template <typename T>
 inline int64_t sum_pitch(int64_t channels) {
   return (channels + kRegisterWidth<T> - 1) / kRegisterWidth<T> * kRegisterWidth<T>;
 }
 
+// Calls part(columns, column) for parts of a window that is `window` columns wide, an odd number; `columns` is known at
+// compile time.
+template <typename Part>
+inline void for_parts(int64_t window, const Part& part) {
+  for (int64_t column = 0; column < window;) {
+    const auto call = [&](auto columns) {
+      part(columns, column);
+      column += columns;
+    };
+    if (const int64_t left = window - column; left >= 7)
+      call(std::integral_constant<int, 7>());
+    else if (left >= 5)
+      call(std::integral_constant<int, 5>());
+    else if (left >= 3)
+      call(std::integral_constant<int, 3>());
+    else
+      call(std::integral_constant<int, 1>());
+  }
+}
+
 // The sums of a row of pixels and of the border on either side: total[x · pitch + c] is of column x − radius.
 template <typename T>
 struct RowSum {
-  // A row of pixels whose links are added.
-  struct Source {
-    const T* values;      // at column 0, a link with far end 0 leads to this one in the first column of its window
-    int64_t first_pixel;  // index of the row's first pixel
-    int64_t begin = 0, end;  // columns whose links are added
-    int64_t first_link = 0, last_link = std::numeric_limits<int64_t>::max();  // no others are
-    const T* weight;          // of link e: weight[(e − first_link) · weight_step + column of the window]
-    int64_t weight_step = 1;
-  };
-
   RowSum(const PaddedGrid& grid, int64_t channels_)
       : channels(channels_),
         pitch(sum_pitch<T>(channels_)),
@@ -84,69 +102,54 @@ struct RowSum {
 
   void clear() { std::fill_n(total.get(), width * pitch, T(0)); }
 
-  // Adds weight · (value − origin) for each link of a row and each column of its window. `origin` is a padded row of
-  // pixels, or null for zeros. If not `WeightPerColumn`, a link has one weight.
-  template <bool HasOrigin, bool WeightPerColumn = false, typename AnyLinks>
-  void add(const AnyLinks& links, const Source& source, int64_t window, const T* origin) {
-    for (int64_t column = 0; column < window;) {
-      const auto part = [&](auto columns) {
-        add_part<columns, HasOrigin, WeightPerColumn>(links, source, column, origin);
-        column += columns;
-      };
-      const int64_t left = window - column;  // odd
-      if (left >= 7)
-        part(std::integral_constant<int, 7>());
-      else if (left >= 5)
-        part(std::integral_constant<int, 5>());
-      else if (left >= 3)
-        part(std::integral_constant<int, 3>());
-      else
-        part(std::integral_constant<int, 1>());
-    }
+  // Adds weight · (value − origin) for each link of a row of pixels and each column of its window. In the first column,
+  // a link with far end 0 at column 0 leads to `values`; `origin` is a padded row of pixels, or null for zeros.
+  template <bool HasOrigin, typename AnyLinks>
+  void add(const AnyLinks& links, int64_t first_pixel, const T* values, const T* origin) {
+    for_parts(2 * radius + 1, [&](auto columns, int64_t column) {
+      for (int64_t channel = 0; channel < channels; channel += kRegisterWidth<T>)
+        add_part<columns, HasOrigin>(links, first_pixel, values + column * channels + channel,
+                                     HasOrigin ? origin + column * channels + channel : nullptr,
+                                     total.get() + column * pitch + channel);
+    });
   }
 
   // Adds the border to the pixels that padding repeats there.
   void fold_border(const PaddedGrid& grid, Padding padding) {
     const int64_t inner = grid.shape.size[2];
-    for (int64_t x = -radius; x < inner + radius; ++x) {
-      if (x == 0) x = inner;
-      if (const int64_t source = padding_source(x, inner, padding); x < inner + radius && source >= 0)
+    const auto fold = [&](int64_t x) {
+      if (const int64_t source = padding_source(x, inner, padding); source >= 0)
         for (int64_t c = 0; c < channels; ++c) pixel(source)[c] += pixel(x)[c];
-    }
+    };
+    for (int64_t x = -radius; x < 0; ++x) fold(x);
+    for (int64_t x = inner; x < inner + radius; ++x) fold(x);
   }
 
   const int64_t channels, pitch, radius, width;
   Buffer<T> total;
 
  private:
-  // The same for `Columns` columns of the window, from `column` on.
-  template <int Columns, bool HasOrigin, bool WeightPerColumn, typename AnyLinks>
-  void add_part(const AnyLinks& links, const Source& source, int64_t column, const T* origin) {
-    for (int64_t channel = 0; channel < channels; channel += kRegisterWidth<T>) {
-      T* to = total.get() + (source.begin + column) * pitch + channel;
-      const T* from = HasOrigin ? origin + (source.begin + column) * channels + channel : nullptr;
-      Register<T> sum[Columns] = {};
-      for (int64_t x = source.begin; x < source.end; ++x) {
-        const int64_t first = std::max(links.first(source.first_pixel + x), source.first_link);
-        const int64_t last = std::min(links.first(source.first_pixel + x + 1), source.last_link);
-        for (int64_t e = first; e < last; ++e) {
-          if (links.is_missing(e)) continue;
-          const T* value = source.values + (links.far_end[e] + x + column) * channels + channel;
-          const T* weight = source.weight + (e - source.first_link) * (WeightPerColumn ? source.weight_step : 1);
-          unrolled<Columns>([&](auto d) {
-            Register<T> difference = load_register(value + d * channels);
-            if constexpr (HasOrigin) difference -= load_register(from + d * channels);
-            sum[d] += difference * (WeightPerColumn ? weight[column + d] : weight[0]);
-          });
-        }
-        add_register<T>(to, sum[0]);
-        unrolled<Columns - 1>([&](auto d) { sum[d] = sum[d + 1]; });
-        sum[Columns - 1] = Register<T>{};
-        to += pitch;
-        if constexpr (HasOrigin) from += channels;
+  template <int Columns, bool HasOrigin, typename AnyLinks>
+  void add_part(const AnyLinks& links, int64_t first_pixel, const T* values, const T* origin, T* to) const {
+    const int64_t step = channels, end = width - 2 * radius;  // local variables stay in registers
+    const int32_t* far_end = links.far_end.get();
+    const T* weight = links.weight.get();
+    Register<T> sum[Columns] = {};
+    for (int64_t x = 0; x < end; ++x) {
+      for (int64_t e = links.first(first_pixel + x); e < links.first(first_pixel + x + 1); ++e) {
+        if (links.is_missing(e)) continue;
+        const T* value = values + (far_end[e] + x) * step;
+        unrolled<Columns>([&](auto d) {
+          Register<T> difference = load_register(value + d * step);
+          if constexpr (HasOrigin) difference -= load_register(origin + d * step);
+          sum[d] += difference * weight[e];
+        });
       }
-      unrolled<Columns - 1>([&](auto d) { add_register<T>(to + d * pitch, sum[d]); });
+      move_on<T>(sum, to);
+      to += pitch;
+      if constexpr (HasOrigin) origin += step;
     }
+    unrolled<Columns - 1>([&](auto d) { add_register<T>(to + d * pitch, sum[d]); });
   }
 };
 

@@ -130,11 +130,7 @@ class ScoreGradient {
   void add_windows(const AnyLinks& links, const Shape& shape, const PaddedMap<T>& other, const Coordinates& row,
                    const T* origin, RowSum<T>& gradient) const {
     for_window_rows(row, problem_.patch, shape, other.grid, [&](int64_t first_pixel, int64_t shift) {
-      gradient.template add<HasOrigin>(links, {.values = other.data.get() + shift * problem_.channels,
-                                               .first_pixel = first_pixel,
-                                               .end = shape.size[2],
-                                               .weight = links.weight.get()},
-                                       problem_.patch.size[2], origin);
+      gradient.template add<HasOrigin>(links, first_pixel, other.data.get() + shift * problem_.channels, origin);
     });
   }
 

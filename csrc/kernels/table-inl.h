@@ -10,6 +10,7 @@
 
 #include "../simd/target.h"
 #include "attend-inl.h"
+#include "attend_gradient-inl.h"
 #include "score-inl.h"
 #include "score_gradient-inl.h"
 #include "search-inl.h"

@@ -55,6 +55,7 @@ constexpr int64_t kTermCapacity = 1024;  // terms of a softmax that are buffered
 constexpr int64_t kRowsPerTask = 8;             // light work per pixel, such as copying
 constexpr int64_t kDescriptorRowsPerTask = 16;  // neighboring rows share filtered rows
 constexpr int64_t kWindowRowsPerTask = 2;       // heavy work per pixel: a sum over the window
+constexpr int64_t kGradientRowsPerTask = 8;     // the same, for two sums over the window; more for large windows
 constexpr int64_t kQueriesPerTask = 1024;
 constexpr int64_t kLeavesPerTask = 32;
 constexpr int64_t kSequentialBatchPixels = 16384;  // maps of at least this size use all threads, one map at a time
