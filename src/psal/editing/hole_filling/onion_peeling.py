@@ -6,7 +6,7 @@ from torch import Tensor
 
 from psal.editing.hole_filling.hole_geometry import PATCH_RADIUS, PATCH_SIZE, hole_depth, patches_touching
 from psal.editing.hole_filling.level_fill import LevelFill
-from psal.editing.hole_filling.patch_search import search
+from psal.editing.hole_filling.patch_search import search, weighted_query
 from psal.editing.hole_filling.patch_voting import vote
 from psal.seeds import add_to_seed
 
@@ -42,16 +42,13 @@ def peel_onion(fill: LevelFill, seed: int) -> LevelFill:
 
 
 def best_sampled_keys(fill: LevelFill, weight: Tensor, queries: Tensor, seed: int) -> Tensor:
-    """Most similar of a random sample of keys for each query, int64 ``[N]``; see :func:`search` for the product."""
+    """Most similar of a random sample of keys for each query, int64 ``[N]``."""
     keys = _sample_keys(fill, int(queries.sum()), seed)
-    patches = _patches(fill.keys[:-1], keys)  # [keys, d]
-    key_terms = torch.cat([2 * patches, -patches.square()], 1).T.contiguous()
-    weight = weight * fill.atlas.inside
+    key_patches = _patches(fill.keys, keys).T  # [d, keys]
+    query = weighted_query(fill, weight)
     best = [keys[:0]]
     for chunk in torch.split(torch.nonzero(queries.flatten())[:, 0], QUERY_CHUNK):
-        w = _patches(weight[None], chunk).repeat(1, len(fill.channels))  # [n, d]
-        q = _patches(fill.channels, chunk)
-        best.append(keys[(torch.cat([w * q, w], 1) @ key_terms).argmax(1)])
+        best.append(keys[(_patches(query, chunk) @ key_patches).argmax(1)])
     return torch.cat(best)
 
 

@@ -18,8 +18,6 @@ CANDIDATE_RADII = 16, 8  # pixels; random candidates lie within these distances 
 def search(fill: LevelFill, weight: Tensor, queries: Tensor, candidates: Tensor, seed: int) -> LevelFill:
     """Find the key with the smallest weighted squared distance to each query.
 
-    Σ w (q − k)² is, up to a term that is equal for all keys, minus the dot product (2wq, −w) · (k, k²).
-
     Args:
         fill: state of the level.
         weight: ``[h, w]``, weight of each pixel in the distance.
@@ -30,13 +28,12 @@ def search(fill: LevelFill, weight: Tensor, queries: Tensor, candidates: Tensor,
     Returns:
         The state with the new matches and their distances.
     """
-    weight = weight * fill.atlas.inside
-    query = torch.cat([2 * weight * fill.channels, -weight[None]])
     found = patch_match(
-        query[None], fill.keys[None], patch_size=PATCH_SIZE, neighbors=1, similarity="dot", iterations=SWEEPS,
+        weighted_query(fill, weight)[None], fill.keys[None], patch_size=PATCH_SIZE, neighbors=1, similarity="dot", iterations=SWEEPS,
         init=Matches(candidates[None], torch.zeros(candidates[None].shape)),
         key_mask=fill.valid_keys[None, None], query_mask=queries[None, None], seed=seed,
     )  # fmt: skip
+    weight = weight * fill.atlas.inside
     square = _patch_sum(weight * fill.channels.square().sum(0))
     distance = ((square - found.score[0, 0]) / _patch_sum(weight).clamp_min(1e-6)).clamp_min(0)
     return replace(
@@ -44,6 +41,19 @@ def search(fill: LevelFill, weight: Tensor, queries: Tensor, candidates: Tensor,
         index=found.index[0, 0].where(queries, fill.index),
         distance=distance.where(queries, fill.distance),
     )
+
+
+def weighted_query(fill: LevelFill, weight: Tensor) -> Tensor:
+    """Map ``[C + 1, h, w]`` whose patches have the largest dot product with the most similar keys.
+
+    Σ w (q − k)² is, up to a term that is equal for all keys, minus the dot product (2wq, −w) · (k, k²).
+
+    Args:
+        fill: state of the level.
+        weight: ``[h, w]``, weight w of each pixel in the distance.
+    """
+    weight = weight * fill.atlas.inside
+    return torch.cat([2 * weight * fill.channels, -weight[None]])
 
 
 def random_candidates(fill: LevelFill, seed: int) -> Tensor:
