@@ -13,7 +13,7 @@ from psal.seeds import add_to_seed
 MIN_SAMPLED_KEYS = 64
 MAX_SAMPLED_KEYS = 4096  # random keys that a ring is compared with
 MAX_COMPARISONS = 2**23  # queries × sampled keys of one ring; fewer keys are sampled for long rings
-QUERY_CHUNK = 2**13  # queries compared at a time, which bounds the memory
+QUERY_CHUNK = 128  # queries compared at a time: their products with all keys stay in the cache
 
 
 def peel_onion(fill: LevelFill, seed: int) -> LevelFill:
@@ -61,7 +61,10 @@ def _sample_keys(fill: LevelFill, query_count: int, seed: int) -> Tensor:
 
 
 def _patches(x: Tensor, centers: Tensor) -> Tensor:
-    """Patches of ``[C, H, W]`` around flat positions, ``[n, C · p²]``."""
-    padded = F.pad(x[None], (PATCH_RADIUS,) * 4, mode="replicate")[0]
-    patches = padded.unfold(1, PATCH_SIZE, 1).unfold(2, PATCH_SIZE, 1)  # [C, H, W, p, p], a view
-    return patches[:, centers // x.shape[2], centers % x.shape[2]].movedim(0, 1).flatten(1)
+    """Patches of ``[C, H, W]`` around flat positions, ``[n, p² · C]``, channels last: a patch is p runs in memory."""
+    padded = F.pad(x[None], (PATCH_RADIUS,) * 4, mode="replicate")[0].movedim(0, -1).contiguous()  # [H + 2r, W + 2r, C]
+    width, channels = padded.shape[1:]
+    runs = padded.view(-1).unfold(0, PATCH_SIZE * channels, channels)  # [starts, p · C], a view
+    corner = centers // x.shape[2] * width + centers % x.shape[2]
+    rows = corner[:, None] + torch.arange(PATCH_SIZE) * width
+    return runs.index_select(0, rows.flatten()).view(len(centers), -1)
