@@ -47,6 +47,7 @@ class Filled(NamedTuple):
     energy: float = 0.0  # mean distance between the patches that touch the hole and their matches
 
 
+@torch.inference_mode()
 def fill_hole(request: FillRequest) -> Filled:
     """Fill a hole with patches of the rest of the image; at least one patch of pixels may be copied."""
     hole, seed = request.hole, request.seed
