@@ -11,7 +11,7 @@ from psal.editing.hole_filling.patch_voting import vote
 from psal.seeds import add_to_seed
 
 MIN_SAMPLED_KEYS = 64
-MAX_SAMPLED_KEYS = 4096  # random keys that a ring is compared with
+MAX_SAMPLED_KEYS = 2048  # random keys that a ring is compared with
 MAX_COMPARISONS = 2**23  # queries × sampled keys of one ring; fewer keys are sampled for long rings
 QUERY_CHUNK = 128  # queries compared at a time: their products with all keys stay in the cache
 
