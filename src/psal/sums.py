@@ -5,6 +5,7 @@ NumPy adds in one order, pairwise, and is fast enough.
 """
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 
@@ -24,3 +25,28 @@ def mean(x: Tensor) -> float:
     1.5
     """
     return total(x.cpu()).item() / max(x.numel(), 1)
+
+
+def window_sum(x: Tensor, side: int, padding: str = "constant") -> Tensor:
+    """Sum over the square window around each pixel, by adding shifted maps.
+
+    Args:
+        x: ``[C, H, W]``.
+        side: of the window, odd and at least 3.
+        padding: of the border: "constant" for zeros, or "replicate".
+
+    Returns:
+        ``[C, H, W]``
+
+    >>> window_sum(torch.ones(1, 2, 4), 3)
+    tensor([[[4., 6., 6., 4.],
+             [4., 6., 6., 4.]]])
+    """
+    padded = F.pad(x[None], (side // 2,) * 4, mode=padding)[0]
+    for axis in (-2, -1):
+        size = x.shape[axis]
+        total = padded.narrow(axis, 0, size) + padded.narrow(axis, 1, size)
+        for shift in range(2, side):
+            total += padded.narrow(axis, shift, size)
+        padded = total
+    return total

@@ -4,11 +4,11 @@ from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
-from scipy import ndimage
 from torch import Tensor
 
 from psal.editing.resizing import halve
 from psal.io.pictures import to_float
+from psal.sums import window_sum
 
 TEXTURE_WEIGHT = 4.0  # of the texture channel relative to color
 TEXTURE_WINDOW = 5  # pixels of each level, so the window grows with the level
@@ -34,7 +34,7 @@ class Level(NamedTuple):
         color, known = self.known_color(rows, columns), self.known[rows, columns]
         rough = roughness(color, known) if self.roughness is None else self.roughness[:, rows, columns]
         weight = known[None].float()
-        texture = _window_sum(rough * weight) / _window_sum(weight).clamp_min(1)
+        texture = window_sum(rough * weight, TEXTURE_WINDOW) / window_sum(weight, TEXTURE_WINDOW).clamp_min(1)
         return torch.cat([color, TEXTURE_WEIGHT * texture])
 
     def known_color(self, rows: slice, columns: slice) -> Tensor:
@@ -97,9 +97,3 @@ def _halve_strip(level: Level, rows: slice) -> tuple[Tensor, Tensor, Tensor]:
     fraction = halve(weight)
     scale = 1 / fraction.clamp_min(0.25)  # 0 only in blocks without known pixels
     return halve(color * weight) * scale, halve(rough * weight) * scale, fraction[0] >= MIN_KNOWN_FRACTION
-
-
-def _window_sum(x: Tensor) -> Tensor:
-    """Sum over the texture window around each pixel, ``[1, H, W]``; 0 beyond the border."""
-    mean = ndimage.uniform_filter(x[0].numpy(), TEXTURE_WINDOW, mode="constant")
-    return TEXTURE_WINDOW**2 * torch.from_numpy(mean)[None]

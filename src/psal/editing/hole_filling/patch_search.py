@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import torch
-from scipy import ndimage
 from torch import Tensor
 
 from psal.editing.hole_filling.hole_geometry import PATCH_SIZE
 from psal.editing.hole_filling.level_fill import LevelFill
 from psal.functional import patch_match
 from psal.matches import Matches
+from psal.sums import window_sum
 
 SWEEPS = 2  # propagation passes of one search
 CANDIDATE_RADII = 16, 8  # pixels; random candidates lie within these distances of the current match
@@ -28,14 +28,16 @@ def search(fill: LevelFill, weight: Tensor, queries: Tensor, candidates: Tensor,
     Returns:
         The state with the new matches and their distances.
     """
+    query = weighted_query(fill, weight)
     found = patch_match(
-        weighted_query(fill, weight)[None], fill.keys[None], patch_size=PATCH_SIZE, neighbors=1, similarity="dot", iterations=SWEEPS,
+        query[None], fill.keys[None], patch_size=PATCH_SIZE, neighbors=1, similarity="dot", iterations=SWEEPS,
         init=Matches(candidates[None], torch.zeros(candidates[None].shape)),
         key_mask=fill.valid_keys[None, None], query_mask=queries[None, None], seed=seed,
     )  # fmt: skip
     weight = weight * fill.atlas.inside
-    square = _patch_sum(weight * fill.channels.square().sum(0))
-    distance = ((square - found.score[0, 0]) / _patch_sum(weight).clamp_min(1e-6)).clamp_min(0)
+    squares = weight * fill.channels.square().sum(0)
+    square, total = window_sum(torch.stack([squares, weight]), PATCH_SIZE, "replicate")
+    distance = ((square - found.score[0, 0]) / total.clamp_min(1e-6)).clamp_min(0)
     return replace(
         fill,
         index=found.index[0, 0].where(queries, fill.index),
@@ -59,15 +61,11 @@ def weighted_query(fill: LevelFill, weight: Tensor) -> Tensor:
 def random_candidates(fill: LevelFill, seed: int) -> Tensor:
     """Current match of each query and random keys around it, int64 ``[m, h, w]``."""
     generator = torch.Generator().manual_seed(seed)
-    match = fill.index[fill.queries]
+    query = torch.nonzero(fill.queries.flatten())[:, 0]
+    match = fill.index.flatten()[query]
+    y, x = match // fill.key_width, match % fill.key_width
     candidates = fill.index.repeat(1 + len(CANDIDATE_RADII), 1, 1)
     for slot, radius in enumerate(CANDIDATE_RADII, 1):
         dy, dx = torch.randint(-radius, radius + 1, (2, len(match)), generator=generator)
-        drawn = fill.key_index(match // fill.key_width + dy, match % fill.key_width + dx)
-        candidates[slot][fill.queries] = drawn.where(match >= 0, -1)
+        candidates[slot].view(-1)[query] = fill.key_index(y + dy, x + dx).where(match >= 0, -1)
     return candidates
-
-
-def _patch_sum(x: Tensor) -> Tensor:
-    """Sum over each pixel's patch, ``[h, w]``."""
-    return PATCH_SIZE**2 * torch.from_numpy(ndimage.uniform_filter(x.numpy(), PATCH_SIZE, mode="nearest"))

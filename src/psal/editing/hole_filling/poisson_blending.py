@@ -1,12 +1,12 @@
 """Gradient-domain blending of the copied pixels."""
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from psal.editing.hole_filling.hole_geometry import PATCH_RADIUS, PATCH_SIZE
+from psal.editing.hole_filling.hole_geometry import PATCH_SIZE
 from psal.editing.hole_filling.poisson_solver import divergence, solve_poisson
 from psal.editing.hole_filling.window_atlas import WindowAtlas
+from psal.sums import window_sum
 
 CORRECTION_RANGE = 64  # pixels over which corrections fade; without it the seams of a large hole add up to a drift
 
@@ -65,10 +65,8 @@ def _stronger(a: Tensor, b: Tensor) -> Tensor:
 def _local_contrast(right: Tensor, below: Tensor, inside: Tensor) -> Tensor:
     """Mean over a patch of how much the sources differ from their neighbors ``[C, h, w]``: ``[h, w]``."""
     contrast = (right.abs().amax(0) + below.abs().amax(0)) * inside
-    total, count = (
-        F.avg_pool2d(x[None], PATCH_SIZE, stride=1, padding=PATCH_RADIUS)[0] for x in (contrast, inside.float())
-    )
-    return total / count.clamp_min(1 / PATCH_SIZE**2)
+    sums = window_sum(torch.stack([contrast, inside.float()]), PATCH_SIZE)
+    return sums[0] / sums[1].clamp_min(1)
 
 
 def _share_blended(step: Tensor, limit: Tensor, natural: Tensor) -> Tensor:
