@@ -8,6 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+STRIP_ROWS = 64  # of a map that are summed at a time, so that they stay in the cache
+
 
 def total(x: Tensor) -> Tensor:
     """Sum of all elements, 0-d.
@@ -42,11 +44,18 @@ def window_sum(x: Tensor, side: int, padding: str = "constant") -> Tensor:
     tensor([[[4., 6., 6., 4.],
              [4., 6., 6., 4.]]])
     """
-    padded = F.pad(x[None], (side // 2,) * 4, mode=padding)[0]
-    for axis in (-2, -1):
-        size = x.shape[axis]
-        total = padded.narrow(axis, 0, size) + padded.narrow(axis, 1, size)
-        for shift in range(2, side):
-            total += padded.narrow(axis, shift, size)
-        padded = total
-    return total
+    radius, height = side // 2, x.shape[1]
+    out = torch.empty_like(x)
+    for top in range(0, height, STRIP_ROWS):
+        bottom = min(height, top + STRIP_ROWS)
+        first, last = max(0, top - radius), min(height, bottom + radius)
+        border = radius, radius, first - top + radius, bottom + radius - last
+        part = F.pad(x[None, :, first:last], border, mode=padding)[0]
+        for axis in (1, 2):
+            size = part.shape[axis] - 2 * radius
+            shifted = [part.narrow(axis, shift, size) for shift in range(side)]
+            part = shifted[0] + shifted[1]
+            for values in shifted[2:]:
+                part += values
+        out[:, top:bottom] = part
+    return out
