@@ -65,12 +65,11 @@ def start_level(level: Level, region: Region | None = None) -> LevelFill:
     """
     region = region or Region(0, 0, *level.known.shape)
     known, sources = level.known[region.slices], level.sources[region.slices]
-    channels = level.features(*region.slices).sub_(0.5)
-    square = channels[0].square()
+    keys = torch.empty(len(level.color) + 2, *known.shape)
+    channels, square = level.features(*region.slices, out=keys[:-1]).sub_(0.5), keys[-1]
+    torch.square(channels[0], out=square)
     for channel in channels[1:]:
         square += channel.square()  # all at once would take as much memory as the channels
-    keys = torch.cat([channels, square[None]])
-    del channels, square  # the largest maps
     touching = patches_touching(~known)
     atlas = pack_windows(touching, PATCH_RADIUS)
     shape = atlas.inside.shape

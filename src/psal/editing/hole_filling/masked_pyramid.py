@@ -26,16 +26,24 @@ class Level(NamedTuple):
     known: Tensor  # bool [H, W]
     sources: Tensor  # bool [H, W], known pixels that may be copied; the same tensor as ``known`` if all may
 
-    def features(self, rows: slice, columns: slice) -> Tensor:
+    def features(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
         """Color and local texture strength of a region, ``[C + 1, h, w]``: the channels that patches are compared by.
 
         Texture separates a rough surface from a smooth one of the same mean color.
+
+        Args:
+            rows, columns: of the region.
+            out: where to write them, which saves a copy of large maps.
         """
-        color, known = self.known_color(rows, columns), self.known[rows, columns]
+        known = self.known[rows, columns]
+        out = self.color.new_empty(len(self.color) + 1, *known.shape, dtype=torch.float32) if out is None else out
+        color = out[:-1].copy_(self.known_color(rows, columns))
         rough = roughness(color, known) if self.roughness is None else self.roughness[:, rows, columns]
         weight = known[None].float()
-        texture = window_sum(rough * weight, TEXTURE_WINDOW) / window_sum(weight, TEXTURE_WINDOW).clamp_min(1)
-        return torch.cat([color, TEXTURE_WEIGHT * texture])
+        texture = window_sum(rough * weight, TEXTURE_WINDOW)
+        del rough
+        torch.mul(texture.div_(window_sum(weight, TEXTURE_WINDOW).clamp_min_(1)), TEXTURE_WEIGHT, out=out[-1:])
+        return out
 
     def known_color(self, rows: slice, columns: slice) -> Tensor:
         """Color of a region in 0..1, ``[C, h, w]``, a copy; 0 in the hole."""
