@@ -41,9 +41,9 @@ class Method:
 
 
 def psal(threads: int) -> Fill:
-    import torch
+    from psal import inpaint  # before torch, so that waiting threads sleep, as on the command line
 
-    from psal import inpaint
+    import torch
 
     torch.set_num_threads(threads)
     return lambda image, hole: inpaint(image, hole, seed=SEED)
