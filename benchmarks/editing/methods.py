@@ -41,9 +41,12 @@ class Method:
 
 
 def psal(threads: int) -> Fill:
-    from psal import inpaint  # before torch, so that waiting threads sleep, as on the command line
+    from psal.waiting import let_threads_sleep
 
+    let_threads_sleep()  # as on the command line; it has no effect once torch is loaded
     import torch
+
+    from psal import inpaint
 
     torch.set_num_threads(threads)
     return lambda image, hole: inpaint(image, hole, seed=SEED)
