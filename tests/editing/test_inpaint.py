@@ -49,6 +49,16 @@ def test_periodic_texture_is_continued_and_the_rest_unchanged(boxes: list[tuple[
     assert (filled - image)[:, hole].square().mean() < 1e-3
 
 
+@pytest.mark.parametrize(("width", "box"), [(1, (30, 90, 10, 70)), (2, (50, 110, 10, 150))], ids=["fine", "wide hole"])
+def test_stripes_keep_their_direction(width: int, box: tuple[int, int, int, int]) -> None:
+    """Both halves have the same mean color and the same contrast: at coarse levels only the direction tells."""
+    y, x = torch.meshgrid(torch.arange(160), torch.arange(160), indexing="ij")
+    image = ((x // width % 2).where(x < 80, y // width % 2)).float().expand(3, -1, -1).contiguous()
+    hole = box_mask(160, 160, box)
+    filled = psal.inpaint(image, hole, seed=0)
+    assert (filled - image)[:, hole].abs().mean() < 0.03
+
+
 def test_constant_picture_stays_constant() -> None:
     image = torch.full((3, 41, 37), 0.3)
     filled = psal.inpaint(image, box_mask(41, 37, (10, 30, 8, 25)), seed=0)
@@ -127,7 +137,7 @@ def test_same_seed_same_bits_on_any_thread_count() -> None:
 
 
 def test_seeds_far_apart_differ() -> None:
-    image, hole = torch.rand(3, 40, 45, generator=torch.Generator().manual_seed(1)), box_mask(40, 45, (10, 30, 12, 33))
+    image, hole = torch.rand(3, 60, 65, generator=torch.Generator().manual_seed(1)), box_mask(60, 65, (20, 45, 22, 43))
     results = [psal.inpaint(image, hole, seed=seed) for seed in (0, 2**62, 2**63 - 1, -(2**63))]
     assert all(not a.equal(b) for a, b in combinations(results, 2))
 

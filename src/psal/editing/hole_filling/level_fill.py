@@ -65,7 +65,7 @@ def start_level(level: Level, region: Region | None = None) -> LevelFill:
     """
     region = region or Region(0, 0, *level.known.shape)
     known, sources = level.known[region.slices], level.sources[region.slices]
-    keys = torch.empty(len(level.color) + 2, *known.shape)
+    keys = torch.empty(level.feature_count + 1, *known.shape)  # filled in place: the largest map
     channels, square = level.features(*region.slices, out=keys[:-1]).sub_(0.5), keys[-1]
     torch.square(channels[0], out=square)
     for channel in channels[1:]:

@@ -3,14 +3,13 @@
 from typing import NamedTuple
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from psal.editing.resizing import halve
 from psal.io.pictures import to_float
 from psal.sums import window_sum
 
-TEXTURE_WEIGHT = 4.0  # of the texture channel relative to color
+TEXTURE_WEIGHT = 5.66  # of the texture channels relative to color
 TEXTURE_WINDOW = 5  # pixels of each level, so the window grows with the level
 STRIP_ROWS = 256  # rows halved at a time, which bounds the memory of large images
 MIN_KNOWN_FRACTION = 0.5  # of the pixels that a coarse pixel covers, for it to be known
@@ -22,27 +21,32 @@ class Level(NamedTuple):
     color: (
         Tensor  # [C, H, W]; the finest level keeps the opened type (uint8, uint16 or float), which saves a float copy
     )
-    roughness: Tensor | None  # [1, H, W]; None at the finest level, where it is computed when needed
+    roughness: Tensor | None  # [2, H, W]; None at the finest level, where it is computed when needed
     known: Tensor  # bool [H, W]
     sources: Tensor  # bool [H, W], known pixels that may be copied; the same tensor as ``known`` if all may
 
-    def features(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
-        """Color and local texture strength of a region, ``[C + 1, h, w]``: the channels that patches are compared by.
+    @property
+    def feature_count(self) -> int:
+        return len(self.color) + 2
 
-        Texture separates a rough surface from a smooth one of the same mean color.
+    def features(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
+        """Color and local texture strength of a region, ``[C + 2, h, w]``: the channels that patches are compared by.
+
+        Texture separates a rough surface from a smooth one of the same mean color, and horizontal stripes from vertical
+        ones.
 
         Args:
             rows, columns: of the region.
             out: where to write them, which saves a copy of large maps.
         """
         known = self.known[rows, columns]
-        out = self.color.new_empty(len(self.color) + 1, *known.shape, dtype=torch.float32) if out is None else out
-        color = out[:-1].copy_(self.known_color(rows, columns))
+        out = self.color.new_empty(self.feature_count, *known.shape, dtype=torch.float32) if out is None else out
+        color = out[:-2].copy_(self.known_color(rows, columns))
         rough = roughness(color, known) if self.roughness is None else self.roughness[:, rows, columns]
         weight = known[None].float()
         texture = window_sum(rough * weight, TEXTURE_WINDOW)
         del rough
-        torch.mul(texture.div_(window_sum(weight, TEXTURE_WINDOW).clamp_min_(1)), TEXTURE_WEIGHT, out=out[-1:])
+        torch.mul(texture.div_(window_sum(weight, TEXTURE_WINDOW).clamp_min_(1)), TEXTURE_WEIGHT, out=out[-2:])
         return out
 
     def known_color(self, rows: slice, columns: slice) -> Tensor:
@@ -70,11 +74,12 @@ def build_pyramid(color: Tensor, hole: Tensor, levels: int, sources: Tensor | No
 
 
 def roughness(color: Tensor, known: Tensor) -> Tensor:
-    """|dx| + |dy| of the mean color, ``[1, H, W]``; differences with unknown pixels count as 0."""
+    """|dx| and |dy| of the mean color, ``[2, H, W]``; differences with unknown pixels count as 0."""
     gray = color.mean(0)
-    across = gray.diff(dim=1).abs() * (known[:, 1:] & known[:, :-1])
-    down = gray.diff(dim=0).abs() * (known[1:] & known[:-1])
-    return (F.pad(across, (0, 1)) + F.pad(down, (0, 0, 0, 1)))[None]
+    rough = torch.zeros(2, *gray.shape)
+    rough[0, :, :-1] = gray.diff(dim=1).abs_().mul_(known[:, 1:] & known[:, :-1])
+    rough[1, :-1] = gray.diff(dim=0).abs_().mul_(known[1:] & known[:-1])
+    return rough
 
 
 def _halve_level(level: Level) -> Level:
