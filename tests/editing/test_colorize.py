@@ -54,6 +54,15 @@ def test_shifted_crop_of_the_scene_works_as_reference() -> None:
     assert chroma_error(psal.colorize(luma(truth), reference, seed=0), truth) < 0.1
 
 
+def test_crop_at_another_scale_and_exposure_works_as_reference() -> None:
+    pixels = torch.from_numpy(skimage.data.astronaut()).movedim(2, 0)[None] / 255
+    whole = F.interpolate(pixels, (240, 360), mode="bicubic", antialias=True).clamp(0, 1)
+    truth = whole[0, :, :, :240]
+    smaller = F.interpolate(whole[:, :, :, 120:], scale_factor=0.87, mode="bilinear", antialias=True)[0]
+    # With the local contrast of a wider window, and smaller patches at the coarsest level, this is 0.28.
+    assert chroma_error(psal.colorize(luma(truth), smaller**0.85, seed=0, fade=False), truth) < 0.26
+
+
 @pytest.mark.parametrize(("gamma", "gain"), [(0.6, 1.0), (1.8, 1.0), (1.0, 0.4), (0.7, 0.7), (1.6, 0.8)])
 def test_exposure_does_not_matter(gamma: float, gain: float) -> None:
     truth = scene()

@@ -6,7 +6,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-GAP = 4  # pixels around each of several references: patches of 9 pixels see the same as at the border of a single one
+GAP = 5  # pixels around each of several references: patches of 11 pixels see the same as at the border of a single one
 DISTANCE = 2.0  # between the positions of two references, where 1 is the height of one
 
 
