@@ -30,7 +30,8 @@ from psal.matches import Matches
 from psal.seeds import add_to_seed
 from psal.sums import mean
 
-BLUR_SIGMA = 2.0  # of local contrast; with 1, as for the colors, 4 of the 60 pairs of photographs count as alike, not 2
+# Not those that colors are found with: with a BLUR_SIGMA of 1, 4 of 60 random pairs of photographs pass, not 1.
+BLUR_SIGMA, MIN_DEVIATION = 2.0, 0.05
 NEARBY = 0.04  # of a side, the distance at which a round trip counts as come back
 FEW_RETURNS, MANY_RETURNS = 0.11, 0.15  # share of round trips at which trust begins, and is complete
 CLOSE_TONES, FAR_TONES = 0.07, 0.09  # distance of the distributions at which trust is complete, and ends
@@ -60,9 +61,9 @@ def _returning_share(luma: Tensor, references: list[Tensor], seed: int) -> float
     """Share of the pixels that a round trip through the references brings back nearby."""
     level = coarsest_level(luma, references, seed)
     own = grid(level.luma)
-    picture = torch.cat([features(level.luma, BLUR_SIGMA), COARSEST_POSITION_WEIGHT * own])[None]
+    picture = torch.cat([_features(level.luma), COARSEST_POSITION_WEIGHT * own])[None]
     keys = [
-        torch.cat([features(reference.luma, BLUR_SIGMA), COARSEST_POSITION_WEIGHT * grid(reference.luma)])
+        torch.cat([_features(reference.luma), COARSEST_POSITION_WEIGHT * grid(reference.luma)])
         for reference in level.references
     ]
     stacked, valid = stack(keys)[None], valid_keys(level.references)
@@ -76,6 +77,10 @@ def _returning_share(luma: Tensor, references: list[Tensor], seed: int) -> float
     )  # fmt: skip
     returned = _vote(there, _vote(back, own))
     return int(((returned - own).square().sum(0).sqrt() < NEARBY).sum()) / returned[0].numel()
+
+
+def _features(luma: Tensor) -> Tensor:
+    return features(luma, BLUR_SIGMA, MIN_DEVIATION)
 
 
 def _vote(matches: Matches, value: Tensor) -> Tensor:
@@ -94,6 +99,6 @@ def _tones(luma: Tensor) -> Tensor:
     """Quantiles of luminance and contrast, ``[2, 33]``."""
     while luma.shape[1] >= TONE_SIDE:
         luma = halve(luma)
-    found = features(luma, BLUR_SIGMA)[:2].cpu()
+    found = _features(luma)[:2].cpu()
     found[1] /= CONTRAST_WEIGHT
     return torch.quantile(found.flatten(1), torch.linspace(0.02, 0.98, TONE_QUANTILES), dim=1).T
