@@ -30,7 +30,7 @@ from psal.matches import Matches
 from psal.seeds import add_to_seed
 from psal.sums import mean
 
-# Not those that colors are found with: with a BLUR_SIGMA of 1, 4 of 60 random pairs of photographs pass, not 1.
+# Not those that colors are found with: with a BLUR_SIGMA of 1, 4 of 60 random pairs of photographs pass, not 2.
 BLUR_SIGMA, MIN_DEVIATION = 2.0, 0.05
 NEARBY = 0.04  # of a side, the distance at which a round trip counts as come back
 FEW_RETURNS, MANY_RETURNS = 0.11, 0.15  # share of round trips at which trust begins, and is complete
