@@ -8,6 +8,7 @@
 #define PSAL_SIMD_LANES_INL_H_
 #endif
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
@@ -134,15 +135,15 @@ inline Lanes<T> operator&(const Lanes<T>& a, const Lanes<T>& b) {
   return each<T>(a, b, [](Register<T> x, Register<T> y) { return x & y; });
 }
 
-// All bits set in the first `count` lanes. Read from a constant: lanes that were written one by one would have to reach
-// memory before they can be read as one vector.
+// All bits set in the first `count` lanes, or in all of them if there are fewer. Read from a constant: lanes that were
+// written one by one would have to reach memory before they can be read as one vector.
 template <typename T>
 inline Bits<T> first_lanes(int64_t count) {
   using Bit = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   static constexpr Bit kSet = -1;
   static constexpr Bit kBits[32] = {kSet, kSet, kSet, kSet, kSet, kSet, kSet, kSet,
                                     kSet, kSet, kSet, kSet, kSet, kSet, kSet, kSet};
-  return load(kBits + 16 - count);
+  return load(kBits + 16 - std::min<int64_t>(count, 16));
 }
 
 // The lanes where `bits` are set; 0 elsewhere.

@@ -76,6 +76,19 @@ def test_aggregate_has_the_gradients_of_finite_differences(
     assert torch.autograd.gradcheck(aggregate, (score.requires_grad_(), leaf(2, 2, *sk, seed=2)))
 
 
+@pytest.mark.parametrize("channels", [9, 17, 40])
+@pytest.mark.parametrize("patch_size", [1, 3])
+def test_values_of_many_channels_have_the_gradients_of_finite_differences(channels: int, patch_size: int) -> None:
+    index, score = random_matches(1, 2, (3, 4), (4, 3))
+    score.requires_grad_()
+
+    def aggregate(score: Tensor) -> Tensor:
+        value = leaf(1, channels, 4, 3, seed=2).detach()
+        return psal.aggregate(psal.Matches(index, score), value, patch_size=patch_size, temperature=0.7)
+
+    assert torch.autograd.gradcheck(aggregate, (score,))
+
+
 @pytest.mark.parametrize("similarity", SIMILARITIES)
 @pytest.mark.parametrize("aggregate", [False, True])
 def test_attention_has_the_gradients_of_finite_differences(similarity: str, aggregate: bool) -> None:
