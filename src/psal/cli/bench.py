@@ -227,7 +227,7 @@ def swap(
 @bench.command("super-resolution")
 def super_resolution(
     weights: Annotated[
-        list[Path], typer.Option(help="weights of a network; repeat it for other scales", show_default=False)
+        list[Path], typer.Option(help="weights of a network; may be repeated", show_default=False)
     ],
     data: Annotated[Path, typer.Option(help="folder of test pictures, such as Urban100", show_default=False)],
     layers: Annotated[

@@ -23,26 +23,29 @@ class Row(NamedTuple):
 def rows_of(networks: Sequence[tuple[int, str]], attentions: Sequence[str]) -> list[Row]:
     """Rows of all networks, given as scale and attention in training, and of what needs no network.
 
-    >>> [tuple(row) for row in rows_of([(2, "exact"), (2, "none")], ["exact", "psal3"])]
-    [(2, '', 'bicubic'), (2, '', 'patches'), (2, 'exact', 'exact'), (2, 'exact', 'psal3'), (2, 'none', 'none')]
+    The first network of a scale is tested with all attentions, each other one with that of its training.
+
+    >>> [tuple(row) for row in rows_of([(2, "psal3"), (2, "none")], ["exact", "psal3"])]
+    [(2, '', 'bicubic'), (2, '', 'patches'), (2, 'psal3', 'exact'), (2, 'psal3', 'psal3'), (2, 'none', 'none')]
     """
     rows = []
     for scale in sorted({scale for scale, _ in networks}):
         rows += [Row(scale, "", name) for name in WITHOUT_NETWORK]
-        for trained in (trained for each, trained in networks if each == scale):
-            rows += [Row(scale, trained, tested) for tested in (attentions if trained == "exact" else [trained])]
+        first, *others = (trained for each, trained in networks if each == scale)
+        rows += [Row(scale, first, tested) for tested in attentions]
+        rows += [Row(scale, trained, trained) for trained in others]
     return rows
 
 
 def title(row: Row) -> str:
     """A row as text.
 
-    >>> title(Row(2, "exact", "psal3")), title(Row(2, "none", "none"))
-    ('PSAL 3', 'branch left out, trained so')
+    >>> title(Row(2, "exact", "psal3")), title(Row(2, "psal3", "psal3"))
+    ('PSAL 3', 'PSAL 3, trained so')
     """
     if row.tested in WITHOUT_NETWORK:
         return WITHOUT_NETWORK[row.tested]
-    return label(row.tested) + (", trained so" if row.trained != "exact" else "")
+    return label(row.tested) + (", trained so" if row.trained == row.tested != "exact" else "")
 
 
 def quality_name(row: Row, region: str, picture: str) -> str:
@@ -69,8 +72,8 @@ def tables(record: Record) -> list[Table]:
 
 def _table(record: Record, rows: list[Row], scale: int, region: str) -> Table:
     measured = [row for row in rows if _qualities(record, row, region) or cost_name(row, region) in record.cells]
-    first = next((row for row in rows if row.trained == row.tested == "exact"), None)
-    exact = _qualities(record, first, region) if first else {}
+    compared = next((row for row in rows if row.tested == "exact"), None)
+    exact = _qualities(record, compared, region) if compared else {}
     body = []
     for row in measured:
         cells = _qualities(record, row, region)
