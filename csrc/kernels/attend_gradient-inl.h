@@ -98,8 +98,8 @@ class AttentionGradient {
     T* score_sums;       // by link
   };
 
-  // Rows of keys [task · rows_per_task_, …) of all slices. A link has at most two such ranges in its window, of which
-  // one is even: each has its own sums, so that no two tasks write to the same ones.
+  // Rows of keys [task · rows_per_task_, …) of all slices. A link's window reaches into one such range or into two
+  // consecutive ones. Even and odd tasks have separate sums, so no two tasks write to the same ones.
   void sum_rows(const LinksByKey<T>& links, int64_t task) {
     const int64_t channels = forward_.channels;
     const Shape& shape = keys_.shape;

@@ -45,7 +45,7 @@ class LaneMinima {
   }
 
   // Takes the smallest distances out, in order: calls take(distance, vector, lane) until it returns false, or until
-  // none below the bound is left. Distances that are equal in their first 19 bits count as equal.
+  // none below the bound is left. Distances that differ in their last 4 bits alone count as equal.
   template <typename Take>
   void take_smallest(const Take& take) {
     while (true) {

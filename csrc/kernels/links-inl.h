@@ -141,11 +141,6 @@ struct LinksByKey {
   int64_t size() const { return start[start.size() - 2]; }
 
   static bool is_missing(int64_t) { return false; }
-
-  template <typename Body>
-  void for_present(int64_t first, int64_t last, const Body& body) const {
-    body(first, last);
-  }
 };
 
 // Calls body(first, last, shift) for the rows of the window around `center`: [first, last) are links, none of them
@@ -168,15 +163,12 @@ inline void for_window(const AnyLinks& links, const Coordinates& center, const P
     }
 }
 
-// sum[c] += Σ weight · (map[padded_index][c] − origin[c]) over terms, for one vector of channels c that starts at
-// `base`. Without an origin it is 0. There are four accumulators, so that additions overlap.
-template <bool HasOrigin, typename T>
+// sum[c] += Σ weight · map[padded_index][c] over terms, for one vector of channels c that starts at `base`. There are
+// four accumulators, so that additions overlap.
+template <typename T>
 inline void add_terms(const T* base, int64_t channels, const int32_t* padded_index, const T* weight, int64_t count,
-                      Lanes<T> origin, Lanes<T> (&sum)[4]) {
-  const auto term = [&](int64_t i) {
-    const Lanes<T> value = load(base + padded_index[i] * channels);
-    return weight[i] * (HasOrigin ? value - origin : value);
-  };
+                      Lanes<T> (&sum)[4]) {
+  const auto term = [&](int64_t i) { return weight[i] * load(base + padded_index[i] * channels); };
   int64_t i = 0;
   for (; i + 4 <= count; i += 4)
     for (int j = 0; j < 4; ++j) sum[j] += term(i + j);
@@ -222,7 +214,7 @@ struct Terms {
   void add_to(const PaddedMap<T>& map, T* total) const {
     for (int64_t channel = 0; channel < map.channels; channel += kWidth<T>) {
       Lanes<T> sum[4] = {};
-      add_terms<false>(map.data.get() + channel, map.channels, padded_index, weight, size, Lanes<T>{}, sum);
+      add_terms(map.data.get() + channel, map.channels, padded_index, weight, size, sum);
       add_lanes(total + channel, map.channels - channel, sum);
     }
   }

@@ -175,8 +175,8 @@ class Sweep {
   void look_up(typename TreeSeeds<T>::Reader& reader, const Pixel& pixel, const Chunk& chunk, bool thorough,
                Candidates& candidates, BestK<T>& best) {
     // For "l2" a descriptor's distance is never above the patch's, so keys beyond the worst cost cannot be better.
-    const bool bounded = S == Similarity::l2 && best.full();
-    reader.start(pixel.query, bounded ? float(best.worst()) : std::numeric_limits<float>::infinity());
+    const T limit = S == Similarity::l2 && best.full() ? best.worst() : std::numeric_limits<T>::infinity();
+    reader.start(pixel.query, float(limit));
     for (int axis = kAxes - 1; axis >= kAxes - patch_.dims; --axis)
       if (const BestK<T> from = predecessor(pixel, axis, 1, chunk); from.size)
         reader.scan_leaf_of(from.keys[0] + int32_t(comparison_.key.grid.stride[axis]));
@@ -184,7 +184,7 @@ class Sweep {
     candidates.size = 0;
     reader.finish([&](int32_t key, float distance) {
       candidates.keys[candidates.size] = key;
-      candidates.size += (!best.contains(key)) & ((!bounded) | (distance < best.worst()));
+      candidates.size += (!best.contains(key)) & (distance < limit);
     });
     push_exact(pixel, candidates, best);
     if (!best.full())

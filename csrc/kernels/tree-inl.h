@@ -200,7 +200,7 @@ class Tree {
   };
 
   // A subtree on the far side of a split, and an estimate of its squared distance: the sum of the gaps that were
-  // crossed on the way. One that crosses an axis twice is farther by it than it is, which is seldom and costs little.
+  // crossed on the way. It is too large where the same axis was crossed twice, which is rare and costs little.
   struct Branch {
     float distance;
     int32_t node;

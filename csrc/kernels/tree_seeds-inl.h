@@ -106,8 +106,8 @@ class TreeSeeds {
     }
 
    private:
-    // Descriptors and leaves of a whole row at once: each descent of the tree is a chain of dependent loads, but those
-    // of different pixels overlap.
+    // The descriptors of a whole row at once, and the leaves of the pixels that may look up the tree: each descent is a
+    // chain of dependent loads, but those of different pixels overlap.
     void describe_row(int64_t row) {
       const int64_t pitched = pitch(count_);
       if (!descriptors_.size()) {

@@ -243,7 +243,7 @@ inline Lanes<int32_t> bits_of(const Lanes<float>& lanes) {
   return each<int32_t>(lanes, [](Register<float> x) { return x; });
 }
 
-// The smallest of 16 integers whose low 4 bits do not matter, in their place the number of its lane.
+// Replaces the low 4 bits of 16 integers by the index of their lane, into `numbered`, and returns the smallest.
 inline int32_t smallest_with_lane(const Lanes<int32_t>& lanes, Lanes<int32_t>& numbered) {
   static constexpr int32_t kLanes[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
   numbered = (lanes & broadcast(~15)) + load(kLanes);

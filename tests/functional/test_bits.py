@@ -54,6 +54,27 @@ def test_same_seed_same_bits_on_any_thread_count(init: str, aggregate: bool, bat
             assert_same_bits(actual, expected)
 
 
+@pytest.mark.usefixtures("restored_threads")
+@pytest.mark.parametrize(
+    ("sq", "sk", "side"),
+    [((70, 33), (75, 29), 15), ((31, 21), (67, 19), 5), ((2, 21, 11), (3, 40, 7), 3), ((1031,), (997,), 9)],
+    ids=str,
+)
+def test_gradients_of_many_rows_of_keys_have_the_same_bits_on_any_thread_count(
+    sq: tuple[int, ...], sk: tuple[int, ...], side: int
+) -> None:
+    """The rows of keys are cut into tasks, and the window of a link may reach into those of two."""
+    index, score = random_matches(1, 2, sq, sk, dtype=torch.float32)
+    value = normal_map(1, 3, *sk)
+    runs = []
+    for threads in (1, 2, 3, 8):
+        torch.set_num_threads(threads)
+        runs.append(gradients(lambda s, v: psal.aggregate(psal.Matches(index, s), v, patch_size=side), score, value))
+    for run in runs[1:]:
+        for actual, expected in zip(run, runs[0], strict=True):
+            assert_same_bits(actual, expected)
+
+
 @pytest.fixture
 def busy_cores() -> Iterator[None]:
     """Other processes that keep the cores busy, so that threads are interrupted at any point."""

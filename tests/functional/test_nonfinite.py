@@ -1,6 +1,7 @@
 """NaN and infinity among scores and values: they reach what they should, and both backends agree on it."""
 
 import math
+from itertools import product
 from typing import Any
 
 import pytest
@@ -62,6 +63,73 @@ def test_a_nan_score_reaches_the_pixels_that_use_it_and_no_others(backend: str) 
     around[0, :, 3:6, 4:7] = True
     assert not (wide & ~around).any()
     assert wide[0, :, 4, 5].all()
+
+
+LINKS = [  # of a query with a key: in the middle, where the rows of two tasks meet, and in corners
+    ((9, 10), (5, 7)),
+    ((8, 10), (8, 6)),
+    ((7, 3), (15, 9)),
+    ((0, 0), (18, 12)),
+    ((19, 22), (0, 0)),
+    ((0, 22), (0, 12)),
+]
+
+
+@pytest.mark.parametrize("poison", [math.nan, math.inf])
+@pytest.mark.parametrize("radius", [1, 2, 4])
+@pytest.mark.parametrize(("query", "key"), LINKS, ids=str)
+def test_what_is_not_finite_reaches_the_window_of_a_link_and_nothing_beside_it(
+    query: tuple[int, int], key: tuple[int, int], radius: int, poison: float
+) -> None:
+    """A single link: pixel query + e of the output is pixel key + e of the value, for e in the window."""
+    sq, sk = (20, 23), (19, 13)
+    index = torch.full((1, 1, *sq), -1)
+    index[0, 0, query[0], query[1]] = key[0] * sk[1] + key[1]
+    reach = range(-radius - 1, radius + 2)
+    for offset in product(reach, reach):
+        at, source = (tuple(c + o for c, o in zip(pixel, offset, strict=True)) for pixel in (query, key))
+        has_query, has_key = (
+            all(0 <= c < side for c, side in zip(pixel, size, strict=True)) for pixel, size in ((at, sq), (source, sk))
+        )
+        is_reached = has_query and has_key and max(map(abs, offset)) <= radius
+        for poisoned in ("grad_out", "value"):
+            value = normal_map(1, 2, *sk).requires_grad_()
+            score, grad_out = torch.zeros(1, 1, *sq, requires_grad=True), normal_map(1, 2, *sq, seed=1)
+            if poisoned == "value" and has_key:
+                value.data[0, 1, source[0], source[1]] = poison
+            if poisoned == "grad_out" and has_query:
+                grad_out[0, 1, at[0], at[1]] = poison
+            out = average("native", 2 * radius + 1, psal.Matches(index, score), value)
+            grad_score, grad_value = torch.autograd.grad(out, (score, value), grad_out)
+            assert nonfinite(out) == ([(0, 1, *at)] if is_reached and poisoned == "value" else [])
+            assert nonfinite(grad_value) == ([(0, 1, *source)] if is_reached and poisoned == "grad_out" else [])
+            assert nonfinite(grad_score) == ([(0, 0, *query)] if is_reached else [])
+
+
+def nonfinite(x: Tensor) -> list[tuple[int, ...]]:
+    """Coordinates of the elements that are NaN or infinite."""
+    return [tuple(at) for at in (~x.isfinite()).nonzero().tolist()]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("window", [1, 5, 9])
+@pytest.mark.parametrize("poison", [math.nan, math.inf])
+@pytest.mark.parametrize("at", [(0, 0), (8, 10), (0, 5), (4, 4), (8, 1)])
+def test_backends_agree_on_gradients_of_the_output_that_are_not_finite(
+    at: tuple[int, int], poison: float, window: int, dtype: torch.dtype
+) -> None:
+    index, score, value = problem(dtype)
+    grad_out = normal_map(2, 5, *SQ, dtype=dtype, seed=1)
+    grad_out[0, 3, at[0], at[1]] = poison
+    score, value = score.requires_grad_(), value.requires_grad_()
+
+    def run(backend: str) -> tuple[Tensor, ...]:
+        out = average(backend, window, psal.Matches(index, score), value)
+        return torch.autograd.grad(out, (score, value), grad_out)
+
+    grads = run("native")
+    assert not any(grad[1].isnan().any() for grad in grads)  # the other batch element
+    assert_all_close(grads, run("reference"), ("score", "value"))
 
 
 @pytest.mark.parametrize("backend", ["native", "reference"])

@@ -46,7 +46,8 @@ def problems(draw: st.DrawFn, values: Sequence[str] = ANY, similarities: Sequenc
     longest_side = {1: 40, 2: 9, 3: 5}[dimensions]
     grid = st.tuples(*[st.integers(1, longest_side)] * dimensions)
     sq, sk = draw(grid), draw(grid)
-    batch, channels = draw(st.integers(1, 2)), draw(st.integers(1, 5))
+    channel_counts = st.one_of(st.integers(1, 5), st.sampled_from([16, 17, 33]))  # whole registers, and more
+    batch, channels = draw(st.integers(1, 2)), draw(channel_counts)
     dtype = draw(st.sampled_from([torch.float32, torch.float64, torch.bfloat16, torch.float16]))
     generator = torch.Generator().manual_seed(draw(st.integers(0, 2**32)))
 
@@ -84,7 +85,7 @@ def problems(draw: st.DrawFn, values: Sequence[str] = ANY, similarities: Sequenc
     return Problem(
         a_map(channels, sq),
         a_map(channels, sk),
-        a_map(draw(st.integers(1, 5)), sk),
+        a_map(draw(channel_counts), sk),
         {
             "patch_size": draw(st.tuples(*[st.sampled_from([1, 3, 5, 7])] * dimensions)),
             "neighbors": draw(st.integers(1, min(left, 33))),

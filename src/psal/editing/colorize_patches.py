@@ -38,10 +38,11 @@ BLUR_SIGMA 1                        5.42             4.58             2.00      
 … or 0.1                            5.50             3.84             2.00             7.16
 ==================================  ===============  ===============  ===============  ======
 
-The optimal weights for mixing these colors with those of the coarser levels, of confident pixels of similar luminance
-nearby, or of all pixels of the reference with that luminance, fitted to either the share of votes that agree, the cost,
-or whether matches in both directions meet, and tested on another sequence, gain less than 4 % on frames 10 apart and
-lose on photographs. A half-size, an enlarged or a mirrored copy of the reference beside it makes video worse.
+What did not help: mixing in the colors of coarser levels, of confident pixels of similar luminance nearby, or of all
+pixels of the reference with that luminance. The weights were fitted to the share of votes that agree, to the cost, or
+to whether matches in both directions meet. Tested on another sequence, the optimal ones gain less than 4 % on frames 10
+apart, and they lose on photographs. A half-size, an enlarged or a mirrored copy of the reference beside it makes video
+worse.
 
 In :mod:`psal.editing.guided_upsampling`, windows of 3 and 9 pixels give 34.60 and 34.57 dB, and a FLAT_VARIANCE of
 1e-3 and 1e-1 gives 34.53 and 34.61 dB.
