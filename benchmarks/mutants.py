@@ -122,7 +122,7 @@ class Workspace:
             noticed_by = COMPILER
         finally:
             path.write_text(original)
-        return {"part": self._part, "before": mutation.before, "after": mutation.after, "noticed_by": noticed_by} | more
+        return {"label": self._part, "before": mutation.before, "after": mutation.after, "noticed_by": noticed_by} | more
 
     def _likely_first(self, changed: Path) -> list[str]:
         """Files of tests: the one that is called like the changed file, that file's examples, then fast ones first."""
@@ -168,7 +168,7 @@ def _measure(record: Record, part: str, count: int, again: bool) -> None:
 
 def _summary(record: Record) -> Iterator[str]:
     for part in TARGETS:
-        cells = {name: cell for name, cell in record.cells.items() if cell["part"] == part}
+        cells = {name: cell for name, cell in record.cells.items() if cell["label"] == part}
         noticed = Counter(str(cell["noticed_by"]) for cell in cells.values())
         if compiled := noticed.total() - noticed[COMPILER]:
             yield f"{part}: {compiled - noticed['None']} of {compiled} mutants are noticed"

@@ -9,9 +9,9 @@ HEAD = ("part", "changed places", "noticed", "with the tests added since")
 def tables(record: Record) -> list[Table]:
     """Mutants of each part that compile, and how many a test noticed at first and when tested again."""
     rows = []
-    for part in dict.fromkeys(cell["part"] for cell in record.cells.values()):
+    for part in dict.fromkeys(cell["label"] for cell in record.cells.values()):
         cells = [
-            cell for cell in record.cells.values() if cell["part"] == part and cell["noticed_by"] != "the compiler"
+            cell for cell in record.cells.values() if cell["label"] == part and cell["noticed_by"] != "the compiler"
         ]
         later = sum(cell["noticed_by"] is not None for cell in cells)
         first = sum(cell["noticed_by"] is not None and not cell.get("again") for cell in cells)
