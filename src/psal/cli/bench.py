@@ -226,9 +226,7 @@ def swap(
 
 @bench.command("super-resolution")
 def super_resolution(
-    weights: Annotated[
-        list[Path], typer.Option(help="weights of a network; may be repeated", show_default=False)
-    ],
+    weights: Annotated[list[Path], typer.Option(help="weights of a network; may be repeated", show_default=False)],
     data: Annotated[Path, typer.Option(help="folder of test pictures, such as Urban100", show_default=False)],
     layers: Annotated[
         str | None, typer.Option(help="only these cross-scale attentions, separated by commas", show_default=False)
