@@ -122,7 +122,12 @@ class Workspace:
             noticed_by = COMPILER
         finally:
             path.write_text(original)
-        return {"label": self._part, "before": mutation.before, "after": mutation.after, "noticed_by": noticed_by} | more
+        return {
+            "label": self._part,
+            "before": mutation.before,
+            "after": mutation.after,
+            "noticed_by": noticed_by,
+        } | more
 
     def _likely_first(self, changed: Path) -> list[str]:
         """Files of tests: the one that is called like the changed file, that file's examples, then fast ones first."""

@@ -36,7 +36,7 @@ Sizes = Annotated[str, typer.Option(callback=_check_sizes, help="sides of the ma
 ColorizationTable = Literal["neighbors", "similarity", "cost", "swap"]
 InpaintingPart = Literal["scenes", "rectangles", "freeform", "guide", "layers", "large"]
 Runs = list[Path]
-SwapPart = Literal["all", "quality", "sizes", "cost"]
+SwapPart = Literal["all", "quality", "sizes", "memory", "time"]
 SuperResolutionRegion = Literal["all", "crop", "whole"]
 SuperResolutionPart = Literal["all", "quality", "cost"]
 
@@ -210,7 +210,7 @@ def swap(
     ],
     data: Annotated[Path, typer.Option(help="folder of DAVIS", show_default=False)],
     part: Annotated[SwapPart, typer.Option(help="what to measure; sizes: the quality at larger sizes")] = "all",
-    limit: Annotated[float, typer.Option(min=0, help="GB; time and memory beyond are extrapolated")] = 16,
+    limit: Annotated[float, typer.Option(min=0, help="GB; memory and time beyond are extrapolated")] = 16,
     threads: Threads = 2,
     out: Out = Path("results"),
     overwrite: Overwrite = False,

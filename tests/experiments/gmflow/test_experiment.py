@@ -46,7 +46,7 @@ def test_parts_are_measured_one_after_the_other(tmp_path: Path, bench: Run) -> N
     results = tmp_path / "results"
     first = bench("--part", "quality")
     assert first.returncode == 0
-    assert first.stderr == "warning: gmflow.png is not drawn: run --part cost first\n"
+    assert first.stderr == "warning: gmflow.png is not drawn: run --part memory first\n"
     quality = cells(results)
     assert set(quality) == {"64x96 3 bear", "64x96 3 swan"}
     assert quality["64x96 3 bear"]["frames"] == [6, 9]
@@ -60,11 +60,13 @@ def test_parts_are_measured_one_after_the_other(tmp_path: Path, bench: Run) -> N
     measured = cells(results)
     assert {name: measured[name] for name in quality} == quality
     assert sorted(set(measured) - set(quality)) == [
-        "128x192 3 bear", "128x192 full-materialized cost", "128x192 psal4 cost",
-        "64x96 full-materialized cost", "64x96 psal4 cost",
+        "128x192 3 bear", "128x192 full-materialized memory", "128x192 full-materialized time",
+        "128x192 psal4 memory", "128x192 psal4 time", "64x96 full-materialized memory",
+        "64x96 full-materialized time", "64x96 psal4 memory", "64x96 psal4 time",
     ]  # fmt: skip
-    assert measured["128x192 psal4 cost"]["computed_from"] == [64, 96]
-    assert "seconds" in measured["64x96 full-materialized cost"]
+    for quantity in ("memory", "time"):
+        assert measured[f"128x192 psal4 {quantity}"]["computed_from"] == [64, 96]
+    assert "seconds" in measured["64x96 full-materialized time"]
     assert "In both places, 3 apart, by size" in done.stdout
     assert is_picture(results / "gmflow.png")
     assert bench().returncode == 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from psal.experiments.gmflow.tables import cost_name, quality_name, tables
+from psal.experiments.gmflow.tables import Size, cost_name, quality_name, tables
 from psal.measure.record import Cell, Record
 from psal.measure.table import Table
 
@@ -25,8 +25,11 @@ def quality(change: float, psnr: float) -> Cell:
     return {"psnr": psnr + 1, "rows": rows}
 
 
-def cost(scale: float) -> Cell:
-    return {"seconds": 3 * scale, "attention_seconds": scale, "peak": 4e9 * scale, "attention_peak": 2e9 * scale}
+def add_costs(record: Record, size: Size, attention: str, scale: float, **more: Any) -> None:
+    time = {"seconds": 3 * scale, "attention_seconds": scale}
+    memory = {"peak": 4e9 * scale, "attention_peak": 2e9 * scale}
+    record.cells[cost_name(size, attention, "time")] = time | more
+    record.cells[cost_name(size, attention, "memory")] = memory | more
 
 
 @pytest.fixture
@@ -69,13 +72,20 @@ def test_there_is_no_table_of_what_was_not_measured(record: Record) -> None:
 
 
 def test_computed_costs_are_marked(record: Record) -> None:
-    record.cells[cost_name(SMALL, "psal4")] = cost(1)
-    record.cells[cost_name(SMALL, "full-materialized")] = cost(2)
-    record.cells[cost_name(LARGE, "full-materialized")] = cost(50) | {"computed_from": list(SMALL)}
+    add_costs(record, SMALL, "psal4", 1)
+    add_costs(record, SMALL, "full-materialized", 2)
+    add_costs(record, LARGE, "full-materialized", 50, computed_from=list(SMALL))
     *_, seconds, memory = tables(record)
     assert seconds.head == ["attention", "256 × 448", "2176 × 3840 (4K)"]
     assert seconds.rows == [["Full attention, materialized", "2 (6)", "≈ 50 (150)"], ["PSAL 4", "1 (3)", ""]]
     assert memory.rows[0] == ["Full attention, materialized", "4 (8)", "≈ 100 (200)"]
+
+
+def test_memory_is_shown_where_time_was_not_measured(record: Record) -> None:
+    add_costs(record, SMALL, "psal4", 1)
+    del record.cells[cost_name(SMALL, "psal4", "time")]
+    *_, seconds, memory = tables(record)
+    assert (seconds.rows[1], memory.rows[1]) == (["PSAL 4", "", ""], ["PSAL 4", "2 (4)", ""])
 
 
 def test_sizes_are_compared_where_there_are_several(record: Record) -> None:

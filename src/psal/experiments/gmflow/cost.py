@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from psal.data.davis import load_resized
 from psal.experiments.gmflow.attentions import build, label
 from psal.experiments.gmflow.network import FlowNetwork
-from psal.experiments.gmflow.tables import Size
+from psal.experiments.gmflow.tables import Quantity, Size
 from psal.measure.memory import PeakResident, return_freed_memory
 from psal.measure.process import run_in_fresh_process
 from psal.measure.timing import seconds_of, time_repeatedly
@@ -42,48 +42,59 @@ class CostSetting:
     threads: int
 
 
-def measure(setting: CostSetting) -> dict[str, Any]:
-    """Measure time and peak memory, of the whole network and of its two swapped layers.
+def measure(quantity: Quantity, setting: CostSetting) -> dict[str, Any]:
+    """Measure the time or the peak memory of the whole network and of its two swapped layers.
 
     Returns:
-        ``seconds`` and ``attention_seconds``: medians of the timed runs, and ``runs``, their count; ``peak`` and
-        ``attention_peak``: bytes above what is in use before the network or a layer runs, outputs included;
-        ``threads``.
+        For "time", ``seconds`` and ``attention_seconds``: medians of the timed runs, and ``runs``, their count. For
+        "memory", ``peak`` and ``attention_peak``: bytes above what is in use before the network or a layer runs,
+        outputs included. For both, ``threads``.
 
     Raises:
-        RuntimeError: if a process fails; the message has the last line of its error output.
+        RuntimeError: if the process fails; the message has the last line of its error output.
     """
-    cost: dict[str, Any] = {"threads": setting.threads}
-    for function in (_time, _peak):
-        cost |= run_in_fresh_process(
-            function, asdict(setting), threads=setting.threads,
-            label=f"{label(setting.attention)} at {setting.height} × {setting.width}",
-        )  # fmt: skip
-    return cost
+    found: dict[str, Any] = run_in_fresh_process(
+        {"time": _time, "memory": _peak}[quantity], asdict(setting), threads=setting.threads,
+        label=f"{label(setting.attention)} at {setting.height} × {setting.width}",
+    )  # fmt: skip
+    return {"threads": setting.threads} | found
 
 
-def extrapolate(cost: dict[str, Any], attention: str, base: Size, size: Size) -> dict[str, Any]:
-    """Compute the expected cost at a size from that at a smaller one.
+def extrapolated_time(time: dict[str, Any], attention: str, base: Size, size: Size) -> dict[str, Any]:
+    """Compute the expected time of the swapped layers at a size from that at a smaller one.
 
-    Layers that compare all pairs take quadratic time, and the materialized one quadratic memory. Other memory grows
-    linearly. The time of the whole network is left out: that of its windows grows faster than linearly.
+    Layers that compare all pairs take quadratic time. The time of the whole network is left out: that of its windows
+    grows faster than linearly.
 
     Args:
-        cost: result of :func:`measure` at the size ``base``.
+        time: result of :func:`measure` at the size ``base``.
         attention: the layer's name.
         base, size: heights and widths.
 
     Returns:
-        The keys of :func:`measure` that grow, and ``computed_from``, the smaller size.
+        ``attention_seconds``, and ``computed_from``, the smaller size.
     """
-    pixels = size[0] * size[1] / (base[0] * base[1])
-    time_growth = pixels if attention.startswith("psal") else pixels**2
-    memory_growth = pixels**2 if attention == "full-materialized" else pixels
-    expected: dict[str, Any] = {"computed_from": list(base)}
-    expected["attention_seconds"] = cost["attention_seconds"] * time_growth
-    expected["attention_peak"] = cost["attention_peak"] * memory_growth
-    expected["peak"] = (cost["peak"] - cost["attention_peak"]) * pixels + expected["attention_peak"]
-    return expected
+    growth = _pixels(base, size) if attention.startswith("psal") else _pixels(base, size) ** 2
+    return {"computed_from": list(base), "attention_seconds": time["attention_seconds"] * growth}
+
+
+def extrapolated_memory(memory: dict[str, Any], attention: str, base: Size, size: Size) -> dict[str, Any]:
+    """Compute the expected memory at a size from that at a smaller one.
+
+    The matrix of all pairs grows quadratically, all other memory linearly. Arguments as of :func:`extrapolated_time`.
+
+    Returns:
+        ``peak`` and ``attention_peak``, and ``computed_from``, the smaller size.
+    """
+    pixels = _pixels(base, size)
+    attention_peak = memory["attention_peak"] * (pixels**2 if attention == "full-materialized" else pixels)
+    peak = (memory["peak"] - memory["attention_peak"]) * pixels + attention_peak
+    return {"computed_from": list(base), "peak": peak, "attention_peak": attention_peak}
+
+
+def _pixels(base: Size, size: Size) -> float:
+    """How many times as many pixels the second size has."""
+    return size[0] * size[1] / (base[0] * base[1])
 
 
 def _time(setting: dict[str, Any]) -> dict[str, Any]:

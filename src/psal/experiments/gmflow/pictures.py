@@ -9,15 +9,15 @@ from psal.data import davis
 from psal.experiments.gmflow.attentions import build, label
 from psal.experiments.gmflow.flow import colors, end_point_distance
 from psal.experiments.gmflow.network import FlowNetwork
-from psal.experiments.gmflow.tables import PSAL, cost_name, is_computed, quality_cells, shown_size, sizes_of
+from psal.experiments.gmflow.tables import PSAL, Quantity, costs_of, is_computed, quality_cells, shown_size, sizes_of
 from psal.experiments.plots import Cost, figure, legend, plot_growth, save, save_grid
 from psal.measure.record import Record
 
 SHOWN = ("exact4", "psal4")
-COSTS = (
-    Cost("attention_peak", 1e9, "memory of matching and propagation, GB"),
-    Cost("peak", 1e9, "memory of the whole network, GB"),
-    Cost("attention_seconds", 1.0, "time of matching and propagation, s"),
+COSTS: tuple[tuple[Quantity, Cost], ...] = (
+    ("memory", Cost("attention_peak", 1e9, "memory of matching and propagation, GB")),
+    ("memory", Cost("peak", 1e9, "memory of the whole network, GB")),
+    ("time", Cost("attention_seconds", 1.0, "time of matching and propagation, s")),
 )
 BRIGHT_CHANGE = 2.0  # pixels that are drawn white in the picture of changes
 MIN_BRIGHT_FLOW = 2.0  # pixels that get full color at least: less would show noise of standing cameras
@@ -65,11 +65,12 @@ def plot_cost(record: Record, path: Path) -> None:
     sizes = sizes_of(record)
     pixels = [height * width for height, width in sizes]
     canvas, axes = figure(len(COSTS))
-    for axis, cost in zip(axes, COSTS, strict=True):
+    for axis, (quantity, cost) in zip(axes, COSTS, strict=True):
         for name in record.settings["cost_attentions"]:
-            cells = [record.cells[cost_name(size, name)] for size in sizes]
-            values = [cell[cost.key] / cost.unit for cell in cells]
-            plot_growth(axis, name, label(name), pixels, values, [is_computed(cell) for cell in cells])
+            cells = costs_of(record, name, quantity)
+            measured = [height * width for height, width in cells]
+            values = [cell[cost.key] / cost.unit for cell in cells.values()]
+            plot_growth(axis, name, label(name), measured, values, [is_computed(cell) for cell in cells.values()])
         axis.set_xscale("log")
         axis.set_yscale("log")
         axis.set_xticks(pixels, [shown_size(size).replace(" (", "\n(") for size in sizes], fontsize=7)

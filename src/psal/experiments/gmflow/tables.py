@@ -2,13 +2,14 @@
 
 import statistics
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from psal.experiments.gmflow.attentions import label
 from psal.measure.record import Cell, Record
 from psal.measure.table import Table, number
 
 Size = tuple[int, int]  # height and width, in pixels
+Quantity = Literal["memory", "time"]
 
 NAMED_SIZES = {(1088, 1920): "1080p", (2176, 3840): "4K"}
 EXACT, PSAL = "exact4 both", "psal4 both"  # rows that are shown in more detail
@@ -19,9 +20,20 @@ def quality_name(size: Size, distance: int, sequence: str) -> str:
     return f"{size[0]}x{size[1]} {distance} {sequence}"
 
 
-def cost_name(size: Size, attention: str) -> str:
-    """Name of the cell with the time and memory of a layer in both places."""
-    return f"{size[0]}x{size[1]} {attention} cost"
+def cost_name(size: Size, attention: str, quantity: Quantity) -> str:
+    """Name of the cell with the time or memory of a layer in both places."""
+    return f"{size[0]}x{size[1]} {attention} {quantity}"
+
+
+def costs_of(record: Record, attention: str, quantity: Quantity) -> dict[Size, Cell]:
+    """The cells with the time or memory of a layer, by size, as far as there are any."""
+    names = {size: cost_name(size, attention, quantity) for size in sizes_of(record)}
+    return {size: record.cells[name] for size, name in names.items() if name in record.cells}
+
+
+def has_costs(record: Record) -> bool:
+    """Return whether time or memory was measured."""
+    return any(costs_of(record, each, "memory") for each in record.settings["cost_attentions"])
 
 
 def is_computed(cell: Cell) -> bool:
@@ -64,10 +76,10 @@ def tables(record: Record) -> list[Table]:
         ]  # fmt: skip
     by_size = _by_size(record)
     found += [by_size] if by_size.rows else []
-    if any(name.endswith(" cost") for name in record.cells):
+    if has_costs(record):
         found += [
-            _cost("Seconds: matching and propagation (whole network)", record, "seconds", 1),
-            _cost("Peak memory in GB: matching and propagation (whole network)", record, "peak", 1e9),
+            _cost("Seconds: matching and propagation (whole network)", record, "time", "seconds", 1),
+            _cost("Peak memory in GB: matching and propagation (whole network)", record, "memory", "peak", 1e9),
         ]
     return found
 
@@ -132,11 +144,10 @@ def _by_size(record: Record) -> Table:
     return Table("In both places, 3 apart, by size", head, rows if len(rows) > 1 else [])
 
 
-def _cost(title: str, record: Record, key: str, unit: float) -> Table:
+def _cost(title: str, record: Record, quantity: Quantity, key: str, unit: float) -> Table:
     """A row per layer, a column per size."""
 
-    def shown(size: Size, attention: str) -> str:
-        cell = record.cells.get(cost_name(size, attention))
+    def shown(cell: Cell | None) -> str:
         if cell is None:
             return ""
         network = number(cell[key] / unit) if key in cell else "–"
@@ -144,5 +155,8 @@ def _cost(title: str, record: Record, key: str, unit: float) -> Table:
         return f"≈ {text}" if is_computed(cell) else text
 
     sizes = sizes_of(record)
-    rows = [[label(each), *(shown(size, each) for size in sizes)] for each in record.settings["cost_attentions"]]
+    rows = []
+    for attention in record.settings["cost_attentions"]:
+        cells = costs_of(record, attention, quantity)
+        rows.append([label(attention), *(shown(cells.get(size)) for size in sizes)])
     return Table(title, ["attention", *map(shown_size, sizes)], rows)
