@@ -253,6 +253,16 @@ def super_resolution(
         _run(experiment, out, overwrite)
 
 
+@bench.command("super-resolution-large")
+def super_resolution_large(threads: Threads = 2, out: Out = Path("results"), overwrite: Overwrite = False) -> None:
+    """Memory of the super-resolution network on a picture of 1,920 × 1,080 pixels in one piece (half an hour)."""
+    with errors_as_messages("bench"):
+        from psal.experiments.super_resolution_large import SCALES, SIZE, WIDTHS, LargePictureExperiment
+
+        set_up_torch(threads)
+        _run(LargePictureExperiment(SCALES, WIDTHS, SIZE, threads), out, overwrite)
+
+
 def _layers(chosen: str | None, default: Sequence[str]) -> list[str]:
     from psal.models.attentions import check_name
 

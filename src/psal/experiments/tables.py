@@ -9,6 +9,7 @@ from psal.experiments import (
     mutants_tables,
     reconstruction,
     seeding_tables,
+    super_resolution_large,
     super_resolution_tables,
 )
 from psal.experiments.gmflow import tables as gmflow_tables
@@ -32,6 +33,7 @@ EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
     "reconstruction": reconstruction.tables,
     "seeding": seeding_tables.tables,
     "super_resolution": super_resolution_tables.tables,
+    "super_resolution_large": super_resolution_large.tables,
     **{f"colorization_{name}": colorization_tables.tables for name in colorization_tables.COMPARISONS},
 }
 
