@@ -129,9 +129,19 @@ def test_other_weights_are_not_mixed_with_measured_ones(bench: Run, tmp_path: Pa
     assert "super_resolution.json was measured with other settings (networks)" in done.stderr
 
 
+def test_a_picture_set_has_a_results_file_and_tables_of_its_own(bench: Run, tmp_path: Path) -> None:
+    options = ("--layers", "none", "--part", "quality", "--region", "crop", "--picture-set", "Set14")
+    done = bench("--weights", network(tmp_path, 2), *options)
+    assert done.returncode == 0
+    assert "branch left out" in done.stdout
+    names = {path.name for path in (tmp_path / "results").iterdir()}
+    assert names == {"super_resolution_set14.json", "super_resolution_set14_x2_strip.png"}
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (("--picture-set", "../Set14"), "a name of letters and digits is needed for the pictures, got '../Set14'"),
         (("--layers", "psal0"), "there is no cross-scale attention named 'psal0'"),
         (("--data", "nowhere"), "nowhere is not a folder"),
         (("--weights", "missing.pt"), "missing.pt cannot be read as weights"),

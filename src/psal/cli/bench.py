@@ -228,6 +228,9 @@ def swap(
 def super_resolution(
     weights: Annotated[list[Path], typer.Option(help="weights of a network; may be repeated", show_default=False)],
     data: Annotated[Path, typer.Option(help="folder of test pictures, such as Urban100", show_default=False)],
+    picture_set: Annotated[
+        str | None, typer.Option(help="name of the pictures, for a results file of their own", show_default=False)
+    ] = None,
     layers: Annotated[
         str | None, typer.Option(help="only these cross-scale attentions, separated by commas", show_default=False)
     ] = None,
@@ -248,7 +251,7 @@ def super_resolution(
         set_up_torch(threads)
         experiment = SuperResolutionExperiment(
             weights, data, layers.split(",") if layers else ATTENTIONS, crop, in_scale,
-            REGIONS if region == "all" else (region,), PARTS if part == "all" else (part,), threads,
+            REGIONS if region == "all" else (region,), PARTS if part == "all" else (part,), threads, picture_set,
         )  # fmt: skip
         _run(experiment, out, overwrite)
 

@@ -44,6 +44,7 @@ class SuperResolutionExperiment:
         regions: of "crop" and "whole".
         parts: of "quality" and "cost" (time and memory).
         threads: number of CPU threads for time and memory.
+        picture_set: name of the test pictures, which becomes part of that of the results file; None leaves it out.
 
     Raises:
         UsageError: if a file, a name or the folder is not as described.
@@ -57,10 +58,11 @@ class SuperResolutionExperiment:
     regions: Sequence[str] = REGIONS
     parts: Sequence[str] = PARTS
     threads: int = 2
-
-    name = "super_resolution"
+    picture_set: str | None = None
 
     def __post_init__(self) -> None:
+        if self.picture_set is not None and not self.picture_set.isalnum():
+            raise UsageError(f"a name of letters and digits is needed for the pictures, got {self.picture_set!r}")
         for attention in self.attentions:
             check_cross_scale(attention)
         if self.in_scale is not None:
@@ -70,6 +72,10 @@ class SuperResolutionExperiment:
             if found.count((scale, trained)) > 1:
                 raise UsageError(f"two of the networks enlarge by {scale} and were trained with {trained}: give one")
         list_pictures(self.data)
+
+    @property
+    def name(self) -> str:
+        return "super_resolution" + (f"_{self.picture_set.lower()}" if self.picture_set else "")
 
     @property
     def settings(self) -> dict[str, Any]:

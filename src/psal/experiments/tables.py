@@ -39,5 +39,10 @@ EXPERIMENTS: dict[str, Callable[[Record], list[Table]]] = {
 
 
 def tables_of(record: Record) -> list[Table]:
-    """Tables of a results file: those of its experiment, or of a benchmark."""
-    return EXPERIMENTS.get(record.path.stem, benchmark_tables)(record)
+    """Tables of a results file: those of its experiment, or of a benchmark.
+
+    A name may go on after that of the experiment, as in ``super_resolution_set14``.
+    """
+    stem = record.path.stem
+    names = [name for name in EXPERIMENTS if stem == name or stem.startswith(f"{name}_")]
+    return EXPERIMENTS[max(names, key=len)](record) if names else benchmark_tables(record)
