@@ -210,6 +210,10 @@ def swap(
     ],
     data: Annotated[Path, typer.Option(help="folder of DAVIS", show_default=False)],
     part: Annotated[SwapPart, typer.Option(help="what to measure; sizes: the quality at larger sizes")] = "all",
+    layers: Annotated[
+        str | None,
+        typer.Option(help="memory and time of these attentions only, separated by commas", show_default=False),
+    ] = None,
     limit: Annotated[float, typer.Option(min=0, help="GB; memory and time beyond are extrapolated")] = 16,
     threads: Threads = 2,
     out: Out = Path("results"),
@@ -221,7 +225,8 @@ def swap(
 
         set_up_torch(threads)
         parts = PARTS if part == "all" else (part,)
-        _run(SwapExperiment(weights, data, parts, max_gb=limit, threads=threads), out, overwrite)
+        chosen = layers.split(",") if layers else None
+        _run(SwapExperiment(weights, data, parts, max_gb=limit, threads=threads, layers=chosen), out, overwrite)
 
 
 @bench.command("super-resolution")

@@ -75,3 +75,18 @@ def test_parts_are_measured_one_after_the_other(tmp_path: Path, bench: Run) -> N
 
 def test_the_command_offers_the_parts_that_there_are() -> None:
     assert get_args(SwapPart) == ("all", *experiment.PARTS)
+
+
+@pytest.mark.slow
+def test_memory_of_one_layer_is_measured_alone(tmp_path: Path, bench: Run) -> None:
+    done = bench("--part", "memory", "--layers", "psal4")
+    assert (done.returncode, done.stderr) == (0, "warning: gmflow_flows.png is not drawn: run --part quality first\n")
+    assert set(cells(tmp_path / "results")) == {"64x96 psal4 memory", "128x192 psal4 memory"}
+    assert is_picture(tmp_path / "results" / "gmflow.png")
+
+
+def test_an_attention_whose_cost_is_not_measured_is_refused(tmp_path: Path, bench: Run) -> None:
+    done = bench("--part", "memory", "--layers", "psal5")
+    assert done.returncode == 2
+    assert "memory and time are those of full-materialized, psal4, got 'psal5'" in done.stderr
+    assert not (tmp_path / "results").exists()

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from psal.data import davis
+from psal.errors import UsageError
 from psal.experiments.experiment import Progress
 from psal.experiments.gmflow import wheel
 from psal.experiments.gmflow.attentions import build, label
@@ -64,6 +66,7 @@ class SwapExperiment:
             "time" (at all sizes). Time needs memory, which is measured first.
         max_gb: a layer that would take more memory is not run; its memory and time are extrapolated.
         threads: number of CPU threads for memory and time.
+        layers: measure memory and time of these alone, of :data:`COST_ATTENTIONS`; None measures all.
 
     Raises:
         UsageError: if the file is not the wheel, or the folder is not DAVIS's.
@@ -74,10 +77,14 @@ class SwapExperiment:
     parts: Sequence[str]
     max_gb: float
     threads: int
+    layers: Sequence[str] | None = None
 
     name = "gmflow"
 
     def __post_init__(self) -> None:
+        for layer in self.layers or ():
+            if layer not in COST_ATTENTIONS:
+                raise UsageError(f"memory and time are those of {', '.join(COST_ATTENTIONS)}, got {layer!r}")
         wheel.check_wheel(self.wheel)
         self._comparisons()
 
@@ -131,7 +138,8 @@ class SwapExperiment:
 
     def _costs(self) -> list[tuple[Size, str]]:
         has_costs = "memory" in self.parts or "time" in self.parts
-        return [(size, attention) for size in SIZES for attention in COST_ATTENTIONS if has_costs]
+        layers = (each for each in COST_ATTENTIONS if self.layers is None or each in self.layers)
+        return list(product(SIZES, layers)) if has_costs else []
 
     def _memory(self, size: Size, attention: str, record: Record) -> Cell:
         base = _largest_measured(record, size, attention, "memory")

@@ -61,12 +61,14 @@ def _gray(x: Tensor) -> Tensor:
 
 
 def plot_cost(record: Record, path: Path) -> None:
-    """Plot memory and time against the number of pixels, on log axes; hollow markers are extrapolated."""
+    """Plot memory and time, as far as measured, against the number of pixels; hollow markers are extrapolated."""
     sizes = sizes_of(record)
     pixels = [height * width for height, width in sizes]
-    canvas, axes = figure(len(COSTS))
-    for axis, (quantity, cost) in zip(axes, COSTS, strict=True):
-        for name in record.settings["cost_attentions"]:
+    names = record.settings["cost_attentions"]
+    measured_costs = [cost for cost in COSTS if any(costs_of(record, name, cost[0]) for name in names)]
+    canvas, axes = figure(len(measured_costs))
+    for axis, (quantity, cost) in zip(axes, measured_costs, strict=True):
+        for name in names:
             cells = costs_of(record, name, quantity)
             measured = [height * width for height, width in cells]
             values = [cell[cost.key] / cost.unit for cell in cells.values()]
