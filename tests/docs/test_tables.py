@@ -114,8 +114,22 @@ def test_cells_of_the_memory_table_are_those_of_the_json(hook: ModuleType) -> No
 def test_cells_of_a_colorization_table_are_those_of_the_json(hook: ModuleType) -> None:
     shown = rows(hook.table("colorization_similarity", RESULTS, "x.md"))
     dot = results("colorization_similarity")["cells"]["full-dot full-dot 0"]
-    assert shown[3][3:5] == [f"{dot[split]['loss']:.5f}" for split in ("val", "holdout")]
-    assert shown[3][8] == "0.0064"
+    gray = results("colorization_similarity")["cells"]["gray"]
+    assert shown[3][3] == str(int(dot["val"]["loss"] < gray["val"]["loss"]))
+    assert shown[3][4:6] == [f"{dot[split]['loss']:.5f}" for split in ("val", "holdout")]
+    assert shown[3][9] == "0.0064"
+
+
+def test_a_colorization_table_counts_the_seeds_below_the_gray_frame(hook: ModuleType) -> None:
+    cells = results("colorization_neighbors")["cells"]
+    below = [
+        cell["val"]["loss"] < cells["gray"]["val"]["loss"]
+        for name, cell in cells.items()
+        if name.startswith("psal3 psal3")
+    ]
+    shown = rows(hook.table("colorization_neighbors", RESULTS, "x.md"))
+    [row] = [row for row in shown if row[0] == "PSAL 3"]
+    assert row[2:4] == [str(len(below)), str(sum(below))]
 
 
 def test_an_indented_marker_stays_indented(hook: ModuleType) -> None:

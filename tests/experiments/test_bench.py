@@ -203,7 +203,7 @@ def test_more_seeds_are_added_to_the_measured_ones(tmp_path: Path, davis: Path, 
     both = cells(tmp_path / "results", "colorization_neighbors")
     assert first.items() < both.items()
     found = [both[f"psal7 psal7 {seed}"]["val"]["loss"] for seed in (0, 1)]
-    [_, _, seeds, loss, *_] = next(row for row in table_rows(done.stdout) if row[0] == "PSAL 7")
+    [_, _, seeds, _, loss, *_] = next(row for row in table_rows(done.stdout) if row[0] == "PSAL 7")
     assert seeds == "2"
     assert loss == f"{sum(found) / 2:.5f} ({min(found):.5f} to {max(found):.5f})"
 

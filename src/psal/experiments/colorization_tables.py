@@ -90,6 +90,7 @@ def tables(record: Record) -> list[Table]:
                 label(network.trained),
                 label(network.tested),
                 str(seeds),
+                str(_count_below_gray(record, network)),
                 *(_mean_and_spread(losses(record, network, split)) for split in splits),
                 number(cost["gigaflops"]),
                 f"{cost['peak'] / 1e9:.3f}",
@@ -98,9 +99,15 @@ def tables(record: Record) -> list[Table]:
             ]
         )
     gray = [f"{record.cells['gray'][split]['loss']:.5f}" for split in splits]
-    rows.append(["gray frame", "", "", *gray, "", "", "", ""])
-    head = ["attention in training", "in the test", "seeds", *(f"loss, {SPLITS[split]}" for split in splits)]
+    rows.append(["gray frame", "", "", "", *gray, "", "", "", ""])
+    head = ["attention in training", "in the test", "seeds", "below gray", *(f"loss, {SPLITS[s]}" for s in splits)]
     return [Table(COMPARISONS[name].title, [*head, "10⁹ operations", "GB", "seconds", "loss in the paper"], rows)]
+
+
+def _count_below_gray(record: Record, network: Network) -> int:
+    """With how many seeds a network has a lower loss on val than the gray frames themselves."""
+    gray = record.cells["gray"]["val"]["loss"]
+    return sum(loss < gray for loss in losses(record, network, "val"))
 
 
 def _mean_and_spread(found: list[float]) -> str:
