@@ -267,9 +267,10 @@ inline Lanes<int16_t> high_bytes(const Lanes<int16_t>& lanes) {
   return each<int16_t>(lanes, [](Register<int16_t> x) { return (Register<uint16_t>)x >> 8; });
 }
 
-// a, b, a, b, …
-inline Lanes<int16_t> broadcast_pair(int16_t a, int16_t b) {
-  const int32_t both = int32_t(uint32_t(uint16_t(a)) | uint32_t(uint16_t(b)) << 16);
+// a, b, a, b, … of two contiguous values
+inline Lanes<int16_t> broadcast_pair(const int16_t* pair) {
+  int32_t both;
+  __builtin_memcpy(&both, pair, sizeof both);
   return each<int16_t>(broadcast(both), [](Register<int32_t> x) { return x; });
 }
 
