@@ -109,8 +109,8 @@ inline Lanes<T> load_half(const T* from) {
   return lanes;
 }
 
-// The same as load(), from where cache lines are likely to be crossed. On Zen 4 such a load of 64 bytes takes as long
-// as four aligned ones, two loads of 32 bytes take half of that.
+// The same as load(), from where cache lines are likely to be crossed: of two loads of 32 bytes at most one crosses
+// them. On Zen 4 the search with 3 channels takes 0.91 of the time that way.
 template <typename T>
 inline Lanes<T> load_across(const T* from) {
   if constexpr (kRegisters == 1) {
