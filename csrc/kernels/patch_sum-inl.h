@@ -67,18 +67,24 @@ struct RunLoads {
 };
 
 // Calls body() with the RunLoads of these runs.
+template <Tail Part, typename Body>
+inline auto with_vectors(const Runs& runs, const Body& body) {
+  switch (runs.vectors) {  // float32: patches of 3, 5, 7 with 16 channels; 1: a column of those
+    case 1: return body(RunLoads<1, Part>());
+    case 3: return body(RunLoads<3, Part>());
+    case 5: return body(RunLoads<5, Part>());
+    case 7: return body(RunLoads<7, Part>());
+    default: return body(RunLoads<0, Part>());
+  }
+}
+
 template <typename T, typename Body>
 inline auto with_loads(const Runs& runs, const Body& body) {
-  if (!runs.tail) switch (runs.vectors) {  // float32: patches of 3, 5, 7 with 16 channels; 1: a column of those
-      case 1: return body(RunLoads<1, Tail::none>());
-      case 3: return body(RunLoads<3, Tail::none>());
-      case 5: return body(RunLoads<5, Tail::none>());
-      case 7: return body(RunLoads<7, Tail::none>());
-      default: return body(RunLoads<0, Tail::none>());
-    }
-  if (runs.tail > kWidth<T> / 2) return body(RunLoads<0, Tail::whole>());
-  if (runs.vectors == 1) return body(RunLoads<1, Tail::half>());  // patches of 7 with 3 channels
-  return body(RunLoads<0, Tail::half>());
+  if (!runs.tail) return with_vectors<Tail::none>(runs, body);
+  const bool is_half = runs.tail <= kWidth<T> / 2;
+  if (is_half && runs.vectors == 1) return body(RunLoads<1, Tail::half>());  // patches of 7 with 3 channels
+  if (is_half && runs.vectors == 0) return body(RunLoads<0, Tail::half>());  // a column of those
+  return with_vectors<Tail::whole>(runs, body);
 }
 
 template <Similarity S, typename T>
