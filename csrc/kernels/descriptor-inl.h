@@ -299,13 +299,31 @@ class Descriptors {
     const int64_t line = pitch(span.width()), side = patch_.size[2], taps = line + side - 1;
     const int64_t first = padded_row * map.grid.padded.size[2] + map.grid.border[2] - patch_.radius(2) + span.begin;
     project(map, first, span.width() + side - 1, taps, projected);
-    for (int64_t u = 0; u < waves_[2]; ++u)
-      for (int64_t c = 0; c < channels_; ++c)
-        for (int64_t x = 0; x < line; x += kWidth<float>) {
-          Lanes<float> total{};
-          for (int64_t t = 0; t < side; ++t) total += basis_[2][u * side + t] * load(projected + c * taps + x + t);
-          store(filtered + (u * channels_ + c) * line + x, total);
+    for (int64_t u = 0; u < waves_[2];) {  // up to four frequencies share the loads of the pixels
+      const int64_t left = waves_[2] - u;
+      u += left >= 4   ? filter_along<4>(u, line, taps, projected, filtered)
+           : left == 3 ? filter_along<3>(u, line, taps, projected, filtered)
+           : left == 2 ? filter_along<2>(u, line, taps, projected, filtered)
+                       : filter_along<1>(u, line, taps, projected, filtered);
+    }
+  }
+
+  // `Count` frequencies from u on; returns how many.
+  template <int Count>
+  int64_t filter_along(int64_t u, int64_t line, int64_t taps, const float* projected, float* filtered) const {
+    const int64_t side = patch_.size[2];
+    const float* factor = basis_[2].get() + u * side;
+    for (int64_t c = 0; c < channels_; ++c)
+      for (int64_t x = 0; x < line; x += kWidth<float>) {
+        Lanes<float> total[Count];
+        unrolled<Count>([&](auto g) { total[g] = Lanes<float>{}; });
+        for (int64_t t = 0; t < side; ++t) {
+          const Lanes<float> pixels = load_across(projected + c * taps + x + t);
+          unrolled<Count>([&](auto g) { total[g] += factor[g * side + t] * pixels; });
         }
+        unrolled<Count>([&](auto g) { store(filtered + ((u + g) * channels_ + c) * line + x, total[g]); });
+      }
+    return Count;
   }
 
   // The principal channels of `pixels` pixels, as planes `taps` values apart. Non-finite ones become 0.

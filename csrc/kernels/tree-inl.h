@@ -91,8 +91,8 @@ class Tree {
     frame.locate(q, steps);
     Lanes<int16_t> even[kDescriptor / 4], odd[kDescriptor / 4];  // two of four components each, in all lanes
     for (int i = 0; i < kDescriptor / 4; ++i) {
-      even[i] = broadcast_pair(steps[4 * i], steps[4 * i + 2]);
-      odd[i] = broadcast_pair(steps[4 * i + 1], steps[4 * i + 3]);
+      even[i] = broadcast_pair(steps + 4 * i);
+      odd[i] = broadcast_pair(steps + 4 * i + 2);
     }
     const float scale = frame.step * frame.step;
     const int64_t first = first_block(leaf), end = first + block_count(leaf);
@@ -275,8 +275,9 @@ class Tree {
       std::fill_n(steps, kDescriptor, kMaxByte);
       if (i < size) frame.locate(descriptors.get() + int64_t(members[i]) * kDescriptor, steps);
       int16_t* block = blocks_.get() + (first + i) / w * w * kDescriptor / 2 + i % w * 2;
-      for (int d = 0; d < kDescriptor; d += 2)
-        block[d / 4 * 2 * w + d / 2 % 2] = int16_t(uint16_t(steps[d]) | uint16_t(steps[d + 1]) << 8);
+      for (int d = 0; d < kDescriptor; d += 4)
+        for (int i = 0; i < 2; ++i)
+          block[d / 4 * 2 * w + i] = int16_t(uint16_t(steps[d + i]) | uint16_t(steps[d + 2 + i]) << 8);
     }
   }
 

@@ -79,6 +79,53 @@ inline Lanes<T> load(const T* from) {
 }
 
 template <typename T>
+struct HalfOf {
+  typedef T type __attribute__((vector_size(32)));
+};
+template <typename T>
+using Half = typename HalfOf<T>::type;  // 32 bytes
+
+// A register of 64 bytes from its halves.
+template <typename T>
+inline Register<T> joined(const Half<T>& low, const Half<T>& high) {
+  if constexpr (sizeof(T) == 4)
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+  else
+    return __builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7);
+}
+
+// The first half of the lanes; zeros after them.
+template <typename T>
+inline Lanes<T> load_half(const T* from) {
+  Lanes<T> lanes{};
+  if constexpr (kRegisters == 1) {
+    Half<T> low;
+    __builtin_memcpy(&low, from, sizeof low);
+    lanes.part[0] = joined<T>(low, Half<T>{});
+  } else {
+    for (int i = 0; i < kRegisters / 2; ++i)
+      __builtin_memcpy(&lanes.part[i], from + i * kRegisterWidth<T>, sizeof lanes.part[i]);
+  }
+  return lanes;
+}
+
+// The same as load(), from where cache lines are likely to be crossed: of two loads of 32 bytes at most one crosses
+// them. On Zen 4 the search with 3 channels takes 0.91 of the time that way.
+template <typename T>
+inline Lanes<T> load_across(const T* from) {
+  if constexpr (kRegisters == 1) {
+    Lanes<T> lanes;
+    Half<T> low, high;
+    __builtin_memcpy(&low, from, sizeof low);
+    __builtin_memcpy(&high, from + kWidth<T> / 2, sizeof high);
+    lanes.part[0] = joined<T>(low, high);
+    return lanes;
+  } else {
+    return load(from);
+  }
+}
+
+template <typename T>
 inline void store(T* to, const Lanes<T>& lanes) {
   for (int i = 0; i < kRegisters; ++i)
     __builtin_memcpy(to + i * kRegisterWidth<T>, &lanes.part[i], sizeof lanes.part[i]);
@@ -267,9 +314,10 @@ inline Lanes<int16_t> high_bytes(const Lanes<int16_t>& lanes) {
   return each<int16_t>(lanes, [](Register<int16_t> x) { return (Register<uint16_t>)x >> 8; });
 }
 
-// a, b, a, b, …
-inline Lanes<int16_t> broadcast_pair(int16_t a, int16_t b) {
-  const int32_t both = int32_t(uint32_t(uint16_t(a)) | uint32_t(uint16_t(b)) << 16);
+// a, b, a, b, … of two contiguous values
+inline Lanes<int16_t> broadcast_pair(const int16_t* pair) {
+  int32_t both;
+  __builtin_memcpy(&both, pair, sizeof both);
   return each<int16_t>(broadcast(both), [](Register<int32_t> x) { return x; });
 }
 
