@@ -276,8 +276,8 @@ class Tree {
       if (i < size) frame.locate(descriptors.get() + int64_t(members[i]) * kDescriptor, steps);
       int16_t* block = blocks_.get() + (first + i) / w * w * kDescriptor / 2 + i % w * 2;
       for (int d = 0; d < kDescriptor; d += 4)
-        for (int i = 0; i < 2; ++i)
-          block[d / 4 * 2 * w + i] = int16_t(uint16_t(steps[d + i]) | uint16_t(steps[d + 2 + i]) << 8);
+        for (int odd = 0; odd < 2; ++odd)
+          block[d / 4 * 2 * w + odd] = int16_t(uint16_t(steps[d + odd]) | uint16_t(steps[d + 2 + odd]) << 8);
     }
   }
 
