@@ -100,7 +100,7 @@ struct AttendArguments {
   const T* score;         // [k, N]
   View<const T> value;    // [Cv, M]
   T* out;                 // [Cv, N]
-  T* log_mass;            // [2, N]: the largest score m, and log Σ e^((score − m) / temperature)
+  T* log_mass;            // [2, N]: a score m, no smaller than any used, and log Σ e^((score − m) / temperature)
 };
 
 template <typename T>

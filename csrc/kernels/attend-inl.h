@@ -1,7 +1,8 @@
 // Attention over given matches: softmax and weighted sum in one pass over the links.
 //
 // Without aggregation the window is one pixel. With it, pixel i uses the links of all pixels s in its window, moved
-// along by i − s: the link s → m leads to m + (i − s).
+// along by i − s: the link s → m leads to m + (i − s). Where the value has few channels, tiles of pixels share the
+// exponentials of their links, see window_tile-inl.h.
 
 #if defined(PSAL_KERNELS_ATTEND_INL_H_) == defined(PSAL_TARGET_TOGGLE)
 #ifdef PSAL_KERNELS_ATTEND_INL_H_
@@ -23,6 +24,7 @@
 #include "padded_map-inl.h"
 #include "parallel-inl.h"
 #include "tuning.h"
+#include "window_tile-inl.h"
 
 PSAL_BEGIN_TARGET
 namespace psal::PSAL_TARGET {
@@ -49,21 +51,71 @@ class Attention {
   }
 
   void forward() {
-    const PaddedMap<T> value = map_of(arguments_.value, arguments_.key_shape);
-    const int64_t count = queries_.shape.count();
+    // With more channels, sums that stay in registers are as fast or faster. Time of tiles relative to those, on 160²
+    // and 256² pixels: 0.3 with 3 channels, k = 1, 7 × 7; 0.9 with 16, k = 3, 3 × 3; 1.1 to 1.6 with 64, k = 3, 7 × 7.
+    if (arguments_.patch.count() > 1 && arguments_.channels < kWidth<T>) return aggregate_tiles();
+    const PaddedMap<T> value =
+        padded_map(arguments_.value, arguments_.key_shape, arguments_.channels, border_, Padding::zeros);
     write_rows(queries_, arguments_.out, [&](int64_t row, int64_t x, T* total) {
-      const LogMass<T> mass = sum_values(value, center_of(queries_, row, x), total);
-      const int64_t query = row * queries_.shape.size[2] + x;
-      arguments_.log_mass[query] = mass.max_score;
-      arguments_.log_mass[count + query] = mass.log_sum;
+      write_mass(row * queries_.shape.size[2] + x, sum_values(value, center_of(queries_, row, x), total));
     });
   }
 
  private:
   static constexpr T kInfinity = std::numeric_limits<T>::infinity();
+  // Of a pixel in a tile. Terms that matter, and their products with values as small, are then far above the smallest
+  // normal number.
+  static constexpr T kMinMass = sizeof(T) == 4 ? T(1e-19) : T(1e-150);
 
-  PaddedMap<T> map_of(const View<const T>& view, const Shape& shape) const {
-    return padded_map(view, shape, arguments_.channels, border_, Padding::zeros);
+  void aggregate_tiles() const {
+    const PaddedMap<T> value = counted_map(arguments_.value, arguments_.key_shape, arguments_.channels, border_);
+    const TileGrid tiles(arguments_.query_shape);
+    for_each_task(tiles.count(), [&](int64_t number) {
+      WindowTile<T> tile(tiles[number], arguments_.patch, queries_.shape);
+      if (!tile.read_scores(links_)) return write_nothing(tile.area);
+      tile.exponentiate(arguments_.inverse_temperature);
+      tile.add_values(links_, value);
+      write_tile(tile, value);
+    });
+  }
+
+  // Pixels without links.
+  void write_nothing(const TileArea& area) const {
+    for (int64_t y = area.top; y < area.bottom; ++y) {
+      const int64_t first = (area.z * queries_.shape.size[1] + y) * queries_.shape.size[2];
+      for (int64_t x = area.left; x < area.right; ++x) {
+        for (int64_t c = 0; c < arguments_.channels; ++c) arguments_.out[c * queries_.shape.count() + first + x] = 0;
+        write_mass(first + x, {});
+      }
+    }
+  }
+
+  // Divides a tile's sums by their masses. Pixels whose scores are all far below the tile's largest are summed anew.
+  void write_tile(WindowTile<T>& tile, const PaddedMap<T>& value) const {
+    const TileArea& area = tile.area;
+    const int64_t channels = arguments_.channels, width = area.right - area.left;
+    for (int64_t y = area.top; y < area.bottom; ++y) {
+      const int64_t row = area.z * queries_.shape.size[1] + y, first = row * queries_.shape.size[2] + area.left;
+      for (int64_t x = 0; x < width; ++x) {
+        T* total = tile.sums_of(y, area.left + x);
+        const T mass = total[channels];
+        if (mass >= kMinMass) {
+          const T scale = 1 / mass;
+          for (int64_t c = 0; c < channels; ++c) total[c] *= scale;
+          write_mass(first + x, {.max_score = tile.origin(), .log_sum = std::log(mass)});
+        } else {
+          std::fill_n(total, channels + 1, T(0));
+          write_mass(first + x, sum_values(value, center_of(queries_, row, area.left + x), total));
+        }
+      }
+      write_planes(tile.sums_of(y, area.left), width, channels, arguments_.out + first, queries_.shape.count(),
+                   channels + 1);
+    }
+  }
+
+  void write_mass(int64_t query, const LogMass<T>& mass) const {
+    arguments_.log_mass[query] = mass.max_score;
+    arguments_.log_mass[queries_.shape.count() + query] = mass.log_sum;
   }
 
   // By padded index: 1 in the inner grid, 0 in the border.
@@ -105,7 +157,7 @@ class Attention {
       if (highest > max_score) {
         const T shrink = std::exp((max_score - highest) * arguments_.inverse_temperature);
         mass *= shrink;
-        for (int64_t c = 0; c < arguments_.channels; ++c) total[c] *= shrink;
+        for (int64_t c = 0; c < value.channels; ++c) total[c] *= shrink;
         max_score = highest;
       }
       const T origin = max_score == -kInfinity ? T(0) : max_score;

@@ -33,12 +33,13 @@ struct PaddedMap {
 
 constexpr int64_t kTransposeBlock = 16;  // pixels: their values stay in cache while channels are interleaved
 
-// Copies a row of pixels and makes it channels last.
+// Copies a row of pixels and makes it channels last, each pixel `pitch` values after the one before.
 template <typename T>
-inline void read_planes(const View<const T>& from, int64_t offset, int64_t width, int64_t channels, T* row) {
+inline void read_planes(const View<const T>& from, int64_t offset, int64_t width, int64_t channels, T* row,
+                        int64_t pitch) {
   const T* source = from.data + offset;
   const int64_t step = from.stride[2];
-  if (from.channel_stride == 1 && step == channels) {
+  if (from.channel_stride == 1 && step == channels && pitch == channels) {
     std::copy_n(source, width * channels, row);
     return;
   }
@@ -46,7 +47,7 @@ inline void read_planes(const View<const T>& from, int64_t offset, int64_t width
     const int64_t end = std::min(width, x + kTransposeBlock);
     for (int64_t c = 0; c < channels; ++c) {
       const T* plane = source + c * from.channel_stride;
-      for (int64_t i = x; i < end; ++i) row[i * channels + c] = plane[i * step];
+      for (int64_t i = x; i < end; ++i) row[i * pitch + c] = plane[i * step];
     }
   }
 }
@@ -72,7 +73,7 @@ void read_padded_row(const View<const T>& from, const PaddedGrid& grid, int64_t 
     return;
   }
   T* inner = outer + left * channels;
-  read_planes(from, z * from.stride[0] + y * from.stride[1], shape.size[2], channels, inner);
+  read_planes(from, z * from.stride[0] + y * from.stride[1], shape.size[2], channels, inner, channels);
   for (int64_t x = 0; x < width; ++x) {
     if (x == left) x += shape.size[2];
     if (x >= width) break;

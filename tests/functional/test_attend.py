@@ -8,6 +8,7 @@ from support.maps import gradients, normal_map, random_mask, random_matches
 from support.tolerances import assert_all_close, assert_close, assert_same_bits
 
 import psal
+from psal import ops
 
 
 def gather(name: str, matches: psal.Matches, value: torch.Tensor, **arguments: Any) -> torch.Tensor:
@@ -102,6 +103,15 @@ def test_aggregation_skips_masked_queries() -> None:
     window = torch.zeros(5, 5, dtype=torch.bool)
     window[1:4, 1:4] = True
     assert_close(out, value.where(window, 0))
+
+
+def test_aggregation_is_exact_where_all_scores_are_far_below_those_nearby() -> None:
+    """The left half's scores are so low that e^score is 0 relative to the right half's."""
+    index, score = random_matches(1, 2, (9, 20), (8, 11), dtype=torch.float32)
+    score[..., :10] -= 500
+    matches, value = psal.Matches(index, score), normal_map(1, 3, 8, 11)
+    out = ops.aggregate(matches, value, (3, 3), 1.0, "native")
+    assert_close(out, ops.aggregate(matches, value, (3, 3), 1.0, "reference"))
 
 
 def test_neighbors_outside_the_grid_drop_out_of_the_aggregation() -> None:

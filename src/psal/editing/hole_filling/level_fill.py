@@ -7,7 +7,7 @@ from torch import Tensor
 
 from psal.editing.hole_filling.hole_geometry import PATCH_RADIUS, hole_depth, patches_touching, valid_keys
 from psal.editing.hole_filling.masked_pyramid import Level
-from psal.editing.hole_filling.window_atlas import WindowAtlas, pack_windows
+from psal.editing.hole_filling.window_atlas import WindowAtlas, pack_windows, take
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class LevelFill:
         height, width = self.valid_keys.shape
         in_region = (y >= 0) & (y < height) & (x >= 0) & (x < width)
         index = (y * width + x).where(in_region, 0)
-        return index.where(in_region & self.valid_keys.flatten()[index], -1)
+        return index.where(in_region & take(self.valid_keys.flatten(), index), -1)
 
 
 def start_level(level: Level, region: Region | None = None) -> LevelFill:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from psal.editing.hole_filling.hole_geometry import PATCH_RADIUS, PATCH_SIZE
 from psal.editing.hole_filling.level_fill import LevelFill
+from psal.editing.hole_filling.window_atlas import take
 from psal.functional import aggregate
 from psal.matches import Matches
 from psal.sums import mean
@@ -40,8 +41,8 @@ def best_sources(fill: LevelFill) -> Tensor:
     of_row, in_row = F.max_pool2d(logits, (1, PATCH_SIZE), 1, (0, PATCH_RADIUS), return_indices=True)
     _, row = F.max_pool2d(of_row, (PATCH_SIZE, 1), 1, (PATCH_RADIUS, 0), return_indices=True)
     pixel = torch.nonzero(fill.hole.flatten())[:, 0]
-    voter = in_row.flatten()[row.flatten()[pixel]]
-    match, width, atlas_width = fill.index.flatten()[voter], fill.key_width, fill.hole.shape[1]
+    voter = take(in_row.flatten(), take(row.flatten(), pixel))
+    match, width, atlas_width = take(fill.index.flatten(), voter), fill.key_width, fill.hole.shape[1]
     y = match // width + pixel // atlas_width - voter // atlas_width
     x = match % width + pixel % atlas_width - voter % atlas_width
     return torch.stack([y, x])
