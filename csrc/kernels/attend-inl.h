@@ -33,7 +33,7 @@ namespace psal::PSAL_TARGET {
 // million. Scores are divided by the temperature only after the largest is subtracted, so that nothing overflows.
 template <typename T>
 struct LogMass {
-  T max_score = std::numeric_limits<T>::infinity();  // together with 0: the sum has no terms, every weight is 0
+  T max_score = std::numeric_limits<T>::infinity();  // or one above it; together with 0: no terms, every weight is 0
   T log_sum = 0;                                     // log Σ e^((score − max_score) / temperature)
 };
 

@@ -174,8 +174,8 @@ class WindowTile {
         for (int64_t x = first_[2] + phase; x < end_[2]; x += step)
           for (int64_t n = 0; n < k; ++n) {
             const int64_t link = (x - first_[2]) * k + n;
+            if (links.is_missing(first + link)) continue;  // others count even with weight 0: NaN · 0 is NaN
             const T weight = weights[link];
-            if (weight == 0) continue;
             const T* from = value.pixel(links.far_end[first + link] + x + shift);
             T* to = sums_of(low, x - radius);
             for (int64_t i = 0; i < count; ++i, from += value.grid.stride[1] * channels_, to += pitch_) {

@@ -106,6 +106,23 @@ def test_what_is_not_finite_reaches_the_window_of_a_link_and_nothing_beside_it(
             assert nonfinite(grad_score) == ([(0, 0, *query)] if is_reached else [])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("window", [1, 3])
+@pytest.mark.parametrize("lowest", [-math.inf, -1e5])
+@pytest.mark.parametrize("poison", [math.nan, math.inf])
+def test_values_of_weight_zero_are_not_passed_over(
+    poison: float, lowest: float, window: int, dtype: torch.dtype
+) -> None:
+    """Scores so low that their weight is 0, of which some lead to values that are not finite."""
+    index, score, value = problem(dtype)
+    score[:, 1:] = lowest
+    value[0, :, 3, 4], value[1, 0, :, 2] = poison, poison
+    native, reference = (
+        nonfinite(average(backend, window, psal.Matches(index, score), value)) for backend in ("native", "reference")
+    )
+    assert native == reference
+
+
 def nonfinite(x: Tensor) -> list[tuple[int, ...]]:
     """Coordinates of the elements that are NaN or infinite."""
     return [tuple(at) for at in (~x.isfinite()).nonzero().tolist()]
