@@ -137,7 +137,7 @@ class ColorizationExperiment:
         canvas, axes = figure(2)
         for axis, cost in zip(axes, (MEMORY, OPERATIONS), strict=True):
             points = {
-                n.tested: (record.cells[f"{n.tested} cost"][cost.key], statistics.fmean(losses(record, n, "val")))
+                n.tested: (record.cells[f"{n.tested} cost"][cost.key], statistics.median(losses(record, n, "val")))
                 for n in networks
             }
             plot_loss_against(cost, axis, points, [label(name) for name in points])

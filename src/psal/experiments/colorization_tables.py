@@ -91,7 +91,7 @@ def tables(record: Record) -> list[Table]:
                 label(network.tested),
                 str(seeds),
                 str(_count_below_gray(record, network)),
-                *(_mean_and_spread(losses(record, network, split)) for split in splits),
+                *(_median_and_spread(losses(record, network, split)) for split in splits),
                 number(cost["gigaflops"]),
                 f"{cost['peak'] / 1e9:.3f}",
                 number(cost["seconds"]),
@@ -110,6 +110,6 @@ def _count_below_gray(record: Record, network: Network) -> int:
     return sum(loss < gray for loss in losses(record, network, "val"))
 
 
-def _mean_and_spread(found: list[float]) -> str:
+def _median_and_spread(found: list[float]) -> str:
     spread = f" ({min(found):.5f} to {max(found):.5f})" if len(found) > 1 else ""
-    return f"{statistics.fmean(found):.5f}{spread}"
+    return f"{statistics.median(found):.5f}{spread}"
