@@ -51,6 +51,8 @@ VARIANTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "kBoundedMinVectors": ("wide", ("1000",)),
     "kLowerBoundMinVectors": ("random", ("1000",)),
     "kTermCapacity": ("train", ("256", "4096")),
+    "kTileRows": ("train RGB", ("4", "16")),
+    "kTileColumns": ("train RGB", ("32", "128")),
     "kRowsPerTask": ("train", ("2", "32")),
     "kDescriptorRowsPerTask": ("tree", ("4", "64")),
     "kWindowRowsPerTask": ("train", ("1", "8")),

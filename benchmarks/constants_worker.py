@@ -46,6 +46,7 @@ WORKLOADS = {
     "wide": Workload(channels=64),
     "random": Workload(init=0, iterations=5),
     "train": Workload(train=True),
+    "train RGB": Workload(channels=3, train=True),
     "batch": Workload(batch=8, side=128),
     "patch 3": Workload(patch=3),
     "few queries": Workload(query_side=32),

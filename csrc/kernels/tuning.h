@@ -48,8 +48,10 @@ constexpr int64_t kBoundedMinVectors = 64;  // from so many vectors per patch, s
 // Jump flooding (kernels/lower_bound-inl.h).
 constexpr int64_t kLowerBoundMinVectors = 4;  // up to this many vectors per patch, the full cost is cheap enough
 
-// Attention (kernels/links-inl.h).
+// Attention (kernels/links-inl.h, window_tile-inl.h).
 constexpr int64_t kTermCapacity = 1024;  // terms of a softmax that are buffered, and exponentiated at once
+constexpr int64_t kTileRows = 8;         // of pixels that share the origin of their exponentials
+constexpr int64_t kTileColumns = 64;     // the same; like the rows, it must not depend on the thread count
 
 // Threads. A task's size must not depend on the thread count, or results would.
 constexpr int64_t kRowsPerTask = 8;             // light work per pixel, such as copying

@@ -25,9 +25,6 @@
 PSAL_BEGIN_TARGET
 namespace psal::PSAL_TARGET {
 
-// It must not depend on the thread count: the origin of a tile's exponentials changes the last bits.
-constexpr int64_t kTileRows = 8, kTileColumns = 64;
-
 // Rows and columns of a slice; the ends are excluded.
 struct TileArea {
   int64_t z, top, bottom, left, right;
