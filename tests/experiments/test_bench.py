@@ -178,7 +178,7 @@ def test_networks_are_trained_and_tested(tmp_path: Path, davis: Path, bench: Run
     assert list(tested["val"]["by_distance"]) == ["1", "3", "5", "10"]
     assert list(tested["holdout"]["by_distance"]) == ["1"]
     label = "Full attention, dot product"
-    [_, _, seeds, *losses] = next(row for row in table_rows(done.stdout) if row[0] == label)
+    [_, _, seeds, _, *losses] = next(row for row in table_rows(done.stdout) if row[0] == label)
     dot = measured["full-dot full-dot 0"]
     assert seeds == "1"
     assert losses[:2] == [f"{dot[split]['loss']:.5f}" for split in ("val", "holdout")]
