@@ -31,6 +31,7 @@ TABLES = [
     *COLORIZATION,
     *INPAINTING,
     "super_resolution",
+    "super_resolution_large",
 ]
 
 
