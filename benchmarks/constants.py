@@ -126,13 +126,14 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=sorted(VARIANTS), help="measure these constants alone")
     parser.add_argument("--rounds", type=int, default=15, help="timed rounds of each image pair [15]")
     parser.add_argument("--out", type=Path, default=Path("results/constants.json"), help="results file; it is resumed")
+    parser.add_argument("--overwrite", action="store_true", help="measure everything again")
     arguments = parser.parse_args()
     settings = {
         "neighbors": NEIGHBORS, "rounds": arguments.rounds, "quality_stride": QUALITY_STRIDE,
         "workloads": {name: asdict(workload) for name, workload in WORKLOADS.items()},
     }  # fmt: skip
     about = metadata(command_line("python -m benchmarks.constants", sys.argv[1:]))
-    record = Record.resume(arguments.out, settings, about)
+    record = Record.resume(arguments.out, settings, about, arguments.overwrite)
     wanted = [(name, value) for name in arguments.only or VARIANTS for value in VARIANTS[name][1]]
     missing = [(name, value) for name, value in wanted if f"{name} = {value}" not in record.cells]
     with tempfile.TemporaryDirectory() as temporary, ThreadPoolExecutor(os.cpu_count()) as builders:
