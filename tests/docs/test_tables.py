@@ -32,6 +32,7 @@ TABLES = [
     *INPAINTING,
     "super_resolution",
     "super_resolution_large",
+    "super_resolution_set14",
 ]
 
 
