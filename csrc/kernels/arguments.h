@@ -111,6 +111,18 @@ struct AttendGradientArguments {
   T* grad_value;           // [Cv, M]
 };
 
+// Δx − screening · x = right_side at the unknown pixels. The others of the domain are 0, and no flux leaves the domain.
+template <typename T>
+struct PoissonArguments {
+  int64_t height, width, channels;
+  const T* right_side;  // [C, height, width]
+  const bool* unknown;  // [height, width]; pixels of the domain
+  const bool* domain;   // [height, width]
+  T screening;          // at least 0
+  T tolerance;          // largest estimated error of a pixel
+  T* out;               // [C, height, width], zeros
+};
+
 }  // namespace psal
 
 #endif  // PSAL_KERNELS_ARGUMENTS_H_

@@ -11,6 +11,7 @@
 #include "../simd/target.h"
 #include "attend-inl.h"
 #include "attend_gradient-inl.h"
+#include "poisson-inl.h"
 #include "score-inl.h"
 #include "score_gradient-inl.h"
 #include "search-inl.h"
@@ -24,12 +25,14 @@ const Kernels kernels = {
                 .score = score<float>,
                 .score_gradient = score_gradient<float>,
                 .attend = attend<float>,
-                .attend_gradient = attend_gradient<float>},
+                .attend_gradient = attend_gradient<float>,
+                .solve_poisson = solve_poisson<float>},
     .float64 = {.search = search<double>,
                 .score = score<double>,
                 .score_gradient = score_gradient<double>,
                 .attend = attend<double>,
-                .attend_gradient = attend_gradient<double>},
+                .attend_gradient = attend_gradient<double>,
+                .solve_poisson = solve_poisson<double>},
 };
 
 }  // namespace psal::PSAL_TARGET

@@ -15,6 +15,7 @@ struct KernelsOf {
   void (*score_gradient)(const ScoreGradientArguments<T>&);
   void (*attend)(const AttendArguments<T>&);
   void (*attend_gradient)(const AttendGradientArguments<T>&);
+  void (*solve_poisson)(const PoissonArguments<T>&);
 };
 
 struct Kernels {

@@ -17,6 +17,7 @@ STABLE_TORCH_LIBRARY(psal, m) {
   m.def(
       "attend_backward(Tensor grad, Tensor index, Tensor score, Tensor value, Tensor out, Tensor log_mass, "
       "int[] patch_size, float temperature) -> (Tensor grad_score, Tensor grad_value)");
+  m.def("solve_poisson(Tensor right_side, Tensor unknown, Tensor domain, float screening, float tolerance) -> Tensor");
   m.def("simd_path() -> int");
   m.def("set_simd_path(int path) -> int");
 }

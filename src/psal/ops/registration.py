@@ -54,6 +54,10 @@ def _attend_backward_fake(
     return score.new_empty(score.shape), value.new_empty(value.shape)
 
 
+def _solve_poisson_fake(right_side: Tensor, unknown: Tensor, *arguments: Any) -> Tensor:
+    return right_side.new_empty((right_side.shape[0], *unknown.shape))
+
+
 def run(op: Any, function: type[torch.autograd.Function], *inputs: Any) -> Any:
     """Run an op with gradients.
 
@@ -218,6 +222,7 @@ torch.library.register_fake("psal::score", _score_fake)
 torch.library.register_fake("psal::score_backward", _score_backward_fake)
 torch.library.register_fake("psal::attend", _attend_fake)
 torch.library.register_fake("psal::attend_backward", _attend_backward_fake)
+torch.library.register_fake("psal::solve_poisson", _solve_poisson_fake)
 
 for _op, _function in (
     (torch.ops.psal.search, Search),
