@@ -121,7 +121,7 @@ class RowWindow {
       T* planes[3];
       for (int p = 0; p < 3; ++p) {
         planes[p] = weights.get() + p * level.grid.width;
-        for (int64_t i = 0; i < count; ++i) planes[p][i] = level.kind_weights[p][level.kind[first_cell + i]];
+        look_up(level.kind_weights[p], level.kind.get() + first_cell, count, planes[p]);
       }
       row = {.center = planes[0], .step = planes[1], .share = planes[2]};
     }
@@ -131,6 +131,10 @@ class RowWindow {
       return {.center = row.center + i, .step = row.step + i, .share = row.share + i};
     }
   };
+
+  static void look_up(const T* weights, const uint8_t* kind, int64_t size, T* __restrict out) {
+    for (int64_t i = 0; i < size; ++i) out[i] = weights[kind[i]];
+  }
 
   static void multiply_finest(const T* center, const T* above, const T* x, const T* below, int64_t size,
                               T* __restrict out) {

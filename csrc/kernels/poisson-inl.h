@@ -315,21 +315,28 @@ class PoissonSolver {
   // residual = −right side, 0 at known pixels
   void read_right_side() {
     for_pixels([&](int64_t pixel, int64_t cell, int64_t c, int64_t size) {
-      const T* from = arguments_.right_side + c * arguments_.height * arguments_.width + pixel;
-      T* to = levels_.front().residual.get() + c * levels_.front().grid.cells + cell;
-      for (int64_t i = 0; i < size; ++i) to[i] = arguments_.unknown[pixel + i] ? -from[i] : T(0);
+      negate_unknown(arguments_.right_side + c * arguments_.height * arguments_.width + pixel,
+                     arguments_.unknown + pixel, size,
+                     levels_.front().residual.get() + c * levels_.front().grid.cells + cell);
     });
+  }
+
+  static void negate_unknown(const T* values, const bool* unknown, int64_t size, T* __restrict out) {
+    for (int64_t i = 0; i < size; ++i) out[i] = unknown[i] ? -values[i] : T(0);
   }
 
   // x + the last correction
   void write(const Buffer<T>& x) const {
     const Level<T>& level = levels_.front();
     for_pixels([&](int64_t pixel, int64_t cell, int64_t c, int64_t size) {
-      T* to = arguments_.out + c * arguments_.height * arguments_.width + pixel;
       const int64_t first = c * level.grid.cells + cell;
-      for (int64_t i = 0; i < size; ++i)
-        to[i] = arguments_.unknown[pixel + i] ? x[first + i] + level.correction[first + i] : T(0);
+      add_unknown(x.get() + first, level.correction.get() + first, arguments_.unknown + pixel, size,
+                  arguments_.out + c * arguments_.height * arguments_.width + pixel);
     });
+  }
+
+  static void add_unknown(const T* x, const T* correction, const bool* unknown, int64_t size, T* __restrict out) {
+    for (int64_t i = 0; i < size; ++i) out[i] = unknown[i] ? x[i] + correction[i] : T(0);
   }
 
   // Calls visit(index of the first pixel, its cell, channel, size) for all runs.

@@ -57,6 +57,11 @@ def attend_backward_inputs(side: int) -> tuple[Any, ...]:
     return torch.ones_like(out), index, score, value, out, log_mass, *rest
 
 
+def solve_poisson_inputs() -> tuple[Any, ...]:
+    unknown = random_mask(1, (9, 11))[0, 0]
+    return normal_map(1, 3, 9, 11)[0], unknown, torch.ones_like(unknown), 0.1, 1e-3
+
+
 INPUTS: dict[str, tuple[str, Callable[[], tuple[Any, ...]]]] = {
     "search-l2-random": ("psal::search", partial(search_inputs, "l2", "random", masked=False)),
     "search-l2-tree-masked": ("psal::search", partial(search_inputs, "l2", "tree", masked=True)),
@@ -69,6 +74,7 @@ INPUTS: dict[str, tuple[str, Callable[[], tuple[Any, ...]]]] = {
     "attend_backward": ("psal::attend_backward", partial(attend_backward_inputs, 1)),
     "checked_key_mask": ("psal::checked_key_mask", lambda: (random_mask(2, (4, 7)), 2)),
     "attend_backward-patch": ("psal::attend_backward", partial(attend_backward_inputs, 3)),
+    "solve_poisson": ("psal::solve_poisson", solve_poisson_inputs),
 }
 
 
