@@ -73,20 +73,26 @@ class GridBuilder {
 
   Buffer<T> domain_scratch(const CellGrid& coarse) const { return Buffer<T>(4 * coarse.width + 4 + 2 * kRowBorder); }
 
-  void describe_finest(Level<T>& level, const CellGrid* coarse) const {
-    const CellGrid& grid = level.grid;
-    level.kind = Buffer<uint8_t>(grid.cells);
+  // Calls use(cell, y, x, weight) for all cells of a grid whose pixels are `step` apart. The weight is the share of
+  // interpolation from the next coarser grid, if there is one, that falls on pixels of the domain.
+  template <typename Use>
+  void for_cells(const CellGrid& grid, int64_t step, const CellGrid* coarse, const Use& use) const {
     grid.for_strips([&](int64_t, int64_t top, int64_t bottom) {
       Buffer<T> scratch = coarse ? domain_scratch(*coarse) : Buffer<T>();
       for (int64_t y = top; y < bottom; ++y) {
         if (grid.is_empty(y)) continue;
-        const T* weight = coarse ? domain_weights(*coarse, 2, y, scratch) : nullptr;
+        const T* weight = coarse ? domain_weights(*coarse, 2 * step, y, scratch) : nullptr;
         grid.for_runs(y, [&](const Run& run) {
-          for (int64_t x = run.begin; x < run.end; ++x)
-            level.kind[run.cell + x - run.begin] = kind_at(y, x, weight ? weight[x] : T(0));
+          for (int64_t x = run.begin; x < run.end; ++x) use(run.cell + x - run.begin, y, x, weight ? weight[x] : T(0));
         });
       }
     });
+  }
+
+  void describe_finest(Level<T>& level, const CellGrid* coarse) const {
+    level.kind = Buffer<uint8_t>(level.grid.cells);
+    for_cells(level.grid, 1, coarse,
+              [&](int64_t cell, int64_t y, int64_t x, T weight) { level.kind[cell] = kind_at(y, x, weight); });
     for (auto& weights : level.kind_weights) std::fill_n(weights, kMaxKinds, T(0));
     for (int degree = 0; degree <= 4; ++degree)
       for (int neighbors = 0; neighbors <= degree; ++neighbors)
@@ -110,18 +116,9 @@ class GridBuilder {
   }
 
   void write_shares(Level<T>& level, const CellGrid& coarse, int64_t step) const {
-    const CellGrid& grid = level.grid;
-    grid.for_strips([&](int64_t, int64_t top, int64_t bottom) {
-      Buffer<T> scratch = domain_scratch(coarse);
-      for (int64_t y = top; y < bottom; ++y) {
-        if (grid.is_empty(y)) continue;
-        const T* weight = domain_weights(coarse, 2 * step, y, scratch);
-        grid.for_runs(y, [&](const Run& run) {
-          for (int64_t x = run.begin; x < run.end; ++x)
-            level.share[run.cell + x - run.begin] =
-                is_at(arguments_.unknown, y * step, x * step) && weight[x] > 0 ? 1 / weight[x] : T(0);
-        });
-      }
+    for_cells(level.grid, step, &coarse, [&](int64_t cell, int64_t y, int64_t x, T weight) {
+      const bool is_used = weight > 0 && is_at(arguments_.unknown, y * step, x * step);
+      level.share[cell] = is_used ? 1 / weight : T(0);
     });
   }
 

@@ -1,6 +1,6 @@
 """Screened Poisson equation on a masked pixel grid, solved by the op ``solve_poisson``; see ``csrc/README.md``.
 
-Compared with the same method on sparse matrices of scipy and torch, on one thread, in one run; three channels:
+Time and memory relative to the same method on sparse matrices of scipy and torch, on one thread; three channels:
 
 ===========================================  =========  ======  ======
 fill                                          unknowns    time  memory
