@@ -31,7 +31,7 @@ def search(fill: LevelFill, weight: Tensor, queries: Tensor, candidates: Tensor,
     query = weighted_query(fill, weight)
     found = patch_match(
         query[None], fill.keys[None], patch_size=PATCH_SIZE, neighbors=1, similarity="dot", iterations=SWEEPS,
-        init=Matches(candidates[None], torch.zeros(candidates[None].shape)),
+        init=Matches(candidates[None], torch.zeros(1).expand_as(candidates[None])),  # the scores are not used
         key_mask=fill.valid_keys[None, None], query_mask=queries[None, None], seed=seed,
     )  # fmt: skip
     weight = weight * fill.atlas.inside
