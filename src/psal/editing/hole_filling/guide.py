@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from psal.editing.hole_filling.level_fill import LevelFill
+from psal.editing.hole_filling.masked_pyramid import weigh_chroma_
 from psal.editing.hole_filling.onion_peeling import best_sampled_keys
 from psal.editing.hole_filling.patch_search import search
 from psal.editing.hole_filling.patch_voting import vote
@@ -30,7 +31,7 @@ class Guide:
     """
 
     def __init__(self, color: Tensor, levels: int) -> None:
-        self._colors = [color - 0.5]
+        self._colors = [weigh_chroma_(color - 0.5)]
         while len(self._colors) < levels:
             self._colors.append(halve(self._colors[-1]))
 

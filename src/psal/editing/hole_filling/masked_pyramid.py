@@ -9,7 +9,8 @@ from psal.editing.resizing import halve
 from psal.io.pictures import to_float
 from psal.sums import window_sum
 
-TEXTURE_WEIGHT = 5.66  # of the texture channels relative to color
+CHROMA_WEIGHT = 2.5  # of differences in hue and saturation relative to those in brightness
+TEXTURE_WEIGHT = 5.66  # of the texture channels relative to brightness
 TEXTURE_WINDOW = 5  # pixels of each level, so the window grows with the level
 STRIP_ROWS = 256  # rows halved at a time, which bounds the memory of large images
 MIN_KNOWN_FRACTION = 0.5  # of the pixels that a coarse pixel covers, for it to be known
@@ -30,7 +31,7 @@ class Level(NamedTuple):
         return len(self.color) + 2
 
     def features(self, rows: slice, columns: slice, out: Tensor | None = None) -> Tensor:
-        """Color and local texture strength of a region, ``[C + 2, h, w]``: the channels that patches are compared by.
+        """Weighted color and local texture strength of a region, ``[C + 2, h, w]``: what patches are compared by.
 
         Texture separates a rough surface from a smooth one of the same mean color, and horizontal stripes from vertical
         ones.
@@ -43,6 +44,7 @@ class Level(NamedTuple):
         out = self.color.new_empty(self.feature_count, *known.shape, dtype=torch.float32) if out is None else out
         color = out[:-2].copy_(self.known_color(rows, columns))
         rough = roughness(color, known) if self.roughness is None else self.roughness[:, rows, columns]
+        weigh_chroma_(color)
         weight = known[None].float()
         texture = window_sum(rough * weight, TEXTURE_WINDOW)
         del rough
@@ -71,6 +73,17 @@ def build_pyramid(color: Tensor, hole: Tensor, levels: int, sources: Tensor | No
     while len(pyramid) < levels:
         pyramid.append(_halve_level(pyramid[-1]))
     return pyramid
+
+
+def weigh_chroma_(color: Tensor) -> Tensor:
+    """Multiply the deviations of colors ``[C, h, w]`` from their gray by ``CHROMA_WEIGHT``, in place.
+
+    A patch of another hue stands out more than one of another brightness, and shadows change the brightness alone.
+    """
+    if len(color) > 1:
+        gray = color.mean(0)
+        color.sub_(gray).mul_(CHROMA_WEIGHT).add_(gray)
+    return color
 
 
 def roughness(color: Tensor, known: Tensor) -> Tensor:

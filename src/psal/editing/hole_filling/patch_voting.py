@@ -14,7 +14,7 @@ from psal.functional import aggregate
 from psal.matches import Matches
 from psal.sums import mean
 
-VOTE_DECAY = 1.6  # a vote loses this factor per pixel of depth: patches near the border know more
+VOTE_DECAY = 2.0  # a vote loses this factor per pixel of depth: patches near the border know more
 VOTE_VARIANCE = 0.25  # variance of the votes' Gaussian weights, in mean squared distances of the matches
 
 
