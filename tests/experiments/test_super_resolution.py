@@ -13,7 +13,7 @@ from PIL import Image
 from safetensors.torch import save_file
 from support.commands import Run, photo, save
 
-from psal.experiments.super_resolution import ATTENTIONS
+from psal.experiments.super_resolution_tables import ATTENTIONS
 from psal.models import CSNLN
 
 
@@ -116,6 +116,18 @@ def test_time_and_memory_are_measured_in_processes_of_their_own(bench: Run, tmp_
     assert cell["threads"] == 1
     assert cell["seconds"] > cell["branch_seconds"] > 0
     assert min(cell["peak"], cell["branch_peak"]) >= 0
+
+
+def test_attentions_measured_later_join_the_table(bench: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "250")
+    options = ("--weights", network(tmp_path, 2), "--part", "quality", "--region", "crop")
+    assert bench(*options, "--layers", "local5,none").returncode == 0
+    before = cells(tmp_path)
+    done = bench(*options, "--layers", "psal1")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert before.items() < cells(tmp_path).items()
+    titles = [row[0] for row in table_rows(done.stdout)]
+    assert titles == ["bicubic", "psal.upscale", "PSAL 1", "branch left out", "window of 5 × 5 keys"]
 
 
 def test_other_weights_are_not_mixed_with_measured_ones(bench: Run, tmp_path: Path) -> None:

@@ -251,7 +251,8 @@ def super_resolution(
 ) -> None:
     """Table 7: a super-resolution network with exact attention, PSAL and controls (hours)."""
     with errors_as_messages("bench"):
-        from psal.experiments.super_resolution import ATTENTIONS, PARTS, REGIONS, SuperResolutionExperiment
+        from psal.experiments.super_resolution import PARTS, REGIONS, SuperResolutionExperiment
+        from psal.experiments.super_resolution_tables import ATTENTIONS
 
         set_up_torch(threads)
         experiment = SuperResolutionExperiment(

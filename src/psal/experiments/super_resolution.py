@@ -15,13 +15,20 @@ from psal.data.image_folder import list_pictures, names_of
 from psal.errors import UsageError
 from psal.experiments.experiment import Progress
 from psal.experiments.super_resolution_cost import CostSetting, measure
-from psal.experiments.super_resolution_tables import WITHOUT_NETWORK, Row, cost_name, quality_name, rows_of, title
+from psal.experiments.super_resolution_tables import (
+    WITHOUT_NETWORK,
+    Row,
+    cost_name,
+    measured_rows,
+    quality_name,
+    rows_of,
+    title,
+)
 from psal.measure.record import Cell, Record
 from psal.models.csnln.attentions import check_cross_scale, check_in_scale
 from psal.models.csnln.weights import UpscalerFile, read_upscaler
 from psal.training.upscale import bicubic, load_pair, quality
 
-ATTENTIONS = ("exact", "psal1", "psal3", "psal7", "random3", "random7", "local7", "none")
 REGIONS = ("crop", "whole")
 PARTS = ("quality", "cost")
 SEED = 0
@@ -37,7 +44,7 @@ class SuperResolutionExperiment:
     Attributes:
         weights: files for :func:`psal.models.csnln.weights.load_upscaler`, one per scale and attention in training.
         data: folder of the test pictures.
-        attentions: names of cross-scale attentions.
+        attentions: names of the cross-scale attentions to measure.
         crop: side of the crop in the middle of each downscaled picture, on which all attentions are compared. Exact
             attention does not run on whole pictures.
         in_scale: in-scale attention of all networks; None for the one of their training.
@@ -88,8 +95,7 @@ class SuperResolutionExperiment:
                 }
                 for path, file in zip(self.weights, self._files(), strict=True)
             ],
-            "pictures": list(self._pictures()),
-            "attentions": list(self.attentions), "crop": self.crop,
+            "pictures": list(self._pictures()), "crop": self.crop,
         }  # fmt: skip
 
     @property
@@ -122,15 +128,8 @@ class SuperResolutionExperiment:
 
     def _rows(self) -> list[tuple[Row, str]]:
         """Rows and regions, without exact attention on whole pictures."""
-        return [
-            (row, region)
-            for region in self.regions
-            for row in self._all_rows()
-            if (row.tested, region) != ("exact", "whole")
-        ]
-
-    def _all_rows(self) -> list[Row]:
-        return rows_of([(file.scale, file.cross_scale) for file in self._files()], self.attentions)
+        rows = rows_of([(file.scale, file.cross_scale) for file in self._files()], self.attentions)
+        return [(row, region) for region in self.regions for row in rows if (row.tested, region) != ("exact", "whole")]
 
     def _path(self, row: Row) -> Path:
         [path] = [
@@ -159,10 +158,11 @@ class SuperResolutionExperiment:
         from psal.experiments.plots import save_strip
 
         path = list_pictures(self.data)[0]
-        for scale in sorted({file.scale for file in self._files()}):
+        rows = measured_rows(record)
+        for scale in sorted({row.scale for row in rows}):
             small, original = load_pair(path, scale, self.crop)
             images: dict[str, Tensor] = {"original": original[None].float() / 255}
-            for row in (row for row in self._all_rows() if row.scale == scale):
+            for row in (row for row in rows if row.scale == scale):
                 enlarged = _enlarge(small, row, partial(self._network, row))
                 images[title(row)] = enlarged[None].clamp(0, 1)
             save_strip(images, folder / f"{self.name}_x{scale}_strip.png")

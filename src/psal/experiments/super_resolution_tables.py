@@ -9,6 +9,7 @@ from psal.measure.record import Cell, Record
 from psal.measure.table import Table, number
 from psal.models.csnln.attentions import label
 
+ATTENTIONS = ("exact", "psal1", "psal3", "psal7", "random3", "random7", "local7", "none")  # the usual rows
 WITHOUT_NETWORK = {"bicubic": "bicubic", "patches": "psal.upscale"}  # title by name
 
 
@@ -58,12 +59,19 @@ def cost_name(row: Row, region: str) -> str:
     return f"x{row.scale} {row.trained} {row.tested} {region} cost"
 
 
-def tables(record: Record) -> list[Table]:
-    """Quality and cost by scale; rows and columns that have not been measured are left out."""
+def measured_rows(record: Record) -> list[Row]:
+    """Rows with at least one measurement: the usual attentions first, then others that were asked for."""
+    cells = [name.split(" ")[:3] for name in record.cells]  # scale, training, test
+    tested = dict.fromkeys([*ATTENTIONS, *(name for *_, name in cells if name not in WITHOUT_NETWORK)])
     networks = [(each["scale"], each["trained"]) for each in record.settings["networks"]]
-    rows = rows_of(networks, record.settings["attentions"])
+    return [row for row in rows_of(networks, list(tested)) if [f"x{row.scale}", row.trained, row.tested] in cells]
+
+
+def tables(record: Record) -> list[Table]:
+    """Quality and cost by scale; rows that have not been measured are left out."""
+    rows = measured_rows(record)
     found = []
-    for scale in sorted({scale for scale, _ in networks}):
+    for scale in sorted({row.scale for row in rows}):
         for region in ("crop", "whole"):
             table = _table(record, [row for row in rows if row.scale == scale], scale, region)
             found += [table] if table.rows else []
