@@ -153,12 +153,11 @@ class InterpolatedRow {
   InterpolatedRow(const CellGrid& coarse, int64_t planes)
       : rows_{ExpandedRow<T>(coarse, planes), ExpandedRow<T>(coarse, planes)} {}
 
-  // Makes the coarse rows around a fine row available. fill as in ExpandedRow::load().
-  template <typename Fill>
-  void move_to(int64_t y, const Fill& fill) {
+  // Makes the coarse rows around a fine row available, from planes of cells.
+  void move_to(int64_t y, const T* cells) {
     for (const int64_t coarse : {y / 2, (y + 1) / 2}) {
       if (loaded_[coarse % 2] == coarse) continue;
-      rows_[coarse % 2].load(coarse, fill);
+      rows_[coarse % 2].load(coarse, cells);
       loaded_[coarse % 2] = coarse;
     }
     y_ = y;

@@ -133,20 +133,18 @@ class GridBuilder {
     fine.grid.for_strips([&](int64_t, int64_t top, int64_t bottom) {
       ScaledRows rows(fine);
       Row middle(level.grid, kStencilPlanes), before(level.grid, kStencilPlanes), after(level.grid, kStencilPlanes);
-      Buffer<T> unknown(2 * (level.grid.width + 2));
       for (int64_t y = top / 2; y < (bottom + 1) / 2; ++y) {
         if (level.grid.is_empty(y)) continue;
-        read_unknown(level.grid, y, step, unknown);
         for (int64_t i = -1; i <= 1; ++i) rows.move_to(2 * y + i);
         level.grid.for_runs(y, [&](const Run& run) {
           coarsen_columns(rows.row(2 * y - 1), run, before);
           coarsen_columns(rows.row(2 * y), run, middle);
           coarsen_columns(rows.row(2 * y + 1), run, after);
-          coarsen_rows(before, middle, after, unknown, run, level);
+          coarsen_rows(before, middle, after, run, level);
         });
       }
     });
-    write_steps(level);
+    write_steps(level, step);
     return level;
   }
 
@@ -200,14 +198,6 @@ class GridBuilder {
     int64_t share_row_[2] = {-9, -9}, loaded_[3] = {-9, -9, -9};
   };
 
-  // 1 at unknown pixels of rows y and y + 1, from column −1 on.
-  void read_unknown(const CellGrid& grid, int64_t y, int64_t step, Buffer<T>& unknown) const {
-    const int64_t pitch = grid.width + 2;
-    for (int64_t i = 0; i < 2; ++i)
-      for (int64_t x = 0; x < pitch; ++x)
-        unknown[i * pitch + x] = T(is_at(arguments_.unknown, (y + i) * step, (x - 1) * step));
-  }
-
   // Products with B along a row, for the columns of a run and one more on either side.
   static void coarsen_columns(const Row& fine, const Run& run, Row& coarse) {
     const T *center = fine.plane(kCenter), *east = fine.plane(kEast), *sw = fine.plane(kSouthWest),
@@ -233,47 +223,39 @@ class GridBuilder {
     }
   }
 
-  // The same along columns: the stencil of a coarse run, without couplings to known pixels.
-  static void coarsen_rows(const Row& before, const Row& middle, const Row& after, const Buffer<T>& unknown,
-                           const Run& run, Level<T>& level) {
-    const int64_t pitch = level.grid.width + 2;
-    const T *here = unknown.get() + 1 + run.begin, *below = here + pitch;
+  // The same along columns: the stencil of a coarse run. Couplings to known cells remain: the values there are 0.
+  static void coarsen_rows(const Row& before, const Row& middle, const Row& after, const Run& run, Level<T>& level) {
     const auto out = [&](int plane) { return level.stencil.get() + plane * level.grid.cells + run.cell; };
     const auto in = [&](const Row& row, int plane) { return row.plane(plane) + run.begin; };
     coarsen_center(in(before, kCenter), in(middle, kCenter), in(after, kCenter), in(before, kSouth), in(middle, kSouth),
-                   here, run.size(), out(kCenter));
-    coarsen_east(in(before, kEast), in(middle, kEast), in(after, kEast), before, middle, run, here, out(kEast));
-    coarsen_below(in(middle, kSouthWest), in(after, kEast) - 1, in(after, kSouthWest), here, below - 1, run.size(),
-                  out(kSouthWest));
-    coarsen_below(in(middle, kSouth), in(after, kCenter), in(after, kSouth), here, below, run.size(), out(kSouth));
-    coarsen_below(in(middle, kSouthEast), in(after, kEast), in(after, kSouthEast), here, below + 1, run.size(),
-                  out(kSouthEast));
+                   run.size(), out(kCenter));
+    coarsen_east(in(before, kEast), in(middle, kEast), in(after, kEast), before, middle, run, out(kEast));
+    coarsen_below(in(middle, kSouthWest), in(after, kEast) - 1, in(after, kSouthWest), run.size(), out(kSouthWest));
+    coarsen_below(in(middle, kSouth), in(after, kCenter), in(after, kSouth), run.size(), out(kSouth));
+    coarsen_below(in(middle, kSouthEast), in(after, kEast), in(after, kSouthEast), run.size(), out(kSouthEast));
   }
 
   static void coarsen_center(const T* before, const T* middle, const T* after, const T* south_before, const T* south,
-                             const T* unknown, int64_t size, T* __restrict out) {
+                             int64_t size, T* __restrict out) {
     for (int64_t i = 0; i < size; ++i)
-      out[i] = unknown[i] * (middle[i] + T(0.25) * (before[i] + after[i]) + (south[i] + south_before[i]));
+      out[i] = middle[i] + T(0.25) * (before[i] + after[i]) + (south[i] + south_before[i]);
   }
 
   static void coarsen_east(const T* before, const T* middle, const T* after, const Row& row_before, const Row& row,
-                           const Run& run, const T* unknown, T* __restrict out) {
+                           const Run& run, T* __restrict out) {
     const T *se = row.plane(kSouthEast) + run.begin, *sw = row.plane(kSouthWest) + run.begin + 1;
     const T *se_before = row_before.plane(kSouthEast) + run.begin,
             *sw_before = row_before.plane(kSouthWest) + run.begin + 1;
     for (int64_t i = 0; i < run.size(); ++i)
       out[i] =
-          unknown[i] * unknown[i + 1] *
-          (middle[i] + T(0.25) * (before[i] + after[i]) + T(0.5) * ((se[i] + sw[i]) + (se_before[i] + sw_before[i])));
+          middle[i] + T(0.25) * (before[i] + after[i]) + T(0.5) * ((se[i] + sw[i]) + (se_before[i] + sw_before[i]));
   }
 
-  static void coarsen_below(const T* middle, const T* level_after, const T* after, const T* unknown, const T* below,
-                            int64_t size, T* __restrict out) {
-    for (int64_t i = 0; i < size; ++i)
-      out[i] = unknown[i] * below[i] * (T(0.5) * (middle[i] + after[i]) + T(0.25) * level_after[i]);
+  static void coarsen_below(const T* middle, const T* level_after, const T* after, int64_t size, T* __restrict out) {
+    for (int64_t i = 0; i < size; ++i) out[i] = T(0.5) * (middle[i] + after[i]) + T(0.25) * level_after[i];
   }
 
-  static void write_steps(Level<T>& level) {
+  void write_steps(Level<T>& level, int64_t step) const {
     level.grid.for_strips([&](int64_t, int64_t top, int64_t bottom) {
       Row above(level.grid, 3);
       for (int64_t y = top; y < bottom; ++y) {
@@ -288,7 +270,9 @@ class GridBuilder {
             const T from_above =
                 std::abs(above.plane(0)[x + 1]) + std::abs(above.plane(1)[x]) + std::abs(above.plane(2)[x - 1]);
             const T beside = std::abs(west) + std::abs(in(kEast)[i]);
-            level.step[run.cell + i] = smoothing_step(in(kCenter)[i], in(kCenter)[i] + beside + below + from_above);
+            const T bound = in(kCenter)[i] + beside + below + from_above;
+            level.step[run.cell + i] =
+                is_at(arguments_.unknown, y * step, x * step) ? smoothing_step(in(kCenter)[i], bound) : T(0);
           }
         });
       }

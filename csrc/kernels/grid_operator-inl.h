@@ -163,6 +163,32 @@ class RowWindow {
   Slot slots_[3];
 };
 
+// Calls use(strip, run, c, weights, values, image) for all runs and channels of a map and its product with the
+// operator. The map consists of rows from a filler fill(y, run, c, weights, to) that make_fill() makes for each strip.
+template <typename T, typename MakeFill, typename Use>
+void for_products(const Level<T>& level, int64_t channels, const MakeFill& make_fill, const Use& use) {
+  level.grid.for_strips([&](int64_t strip, int64_t top, int64_t bottom) {
+    RowWindow<T> window(level, channels);
+    Buffer<T> image(level.grid.width);
+    auto fill = make_fill();
+    const auto load = [&](int64_t y) {
+      window.load(
+          y, [&](const Run& run, int64_t c, const CellWeights<T>& weights, T* to) { fill(y, run, c, weights, to); });
+    };
+    load(top - 1);
+    load(top);
+    for (int64_t y = top; y < bottom; ++y) {
+      load(y + 1);
+      level.grid.for_runs(y, [&](const Run& run) {
+        for (int64_t c = 0; c < channels; ++c) {
+          window.multiply(y, c, run, image.get());
+          use(strip, run, c, window.weights_of(y, run), window.values_of(y, c, run), image.get());
+        }
+      });
+    }
+  });
+}
+
 }  // namespace psal::PSAL_TARGET
 PSAL_END_TARGET
 

@@ -96,28 +96,16 @@ class PoissonSolver {
   // finest operator. Returns the sum of what it returns.
   template <typename Use>
   double multiply(const Buffer<T>& map, const Use& use) const {
-    const Level<T>& level = cycle_.finest();
-    const CellGrid& grid = level.grid;
+    const CellGrid& grid = cycle_.finest().grid;
     std::vector<double> sums(grid.strips());
-    grid.for_strips([&](int64_t strip, int64_t top, int64_t bottom) {
-      RowWindow<T> window(level, channels_);
-      Buffer<T> image(grid.width);
-      const auto fill = [&](const Run& run, int64_t c, const CellWeights<T>&, T* to) {
-        std::copy_n(map.get() + c * grid.cells + run.cell, run.size(), to);
-      };
-      window.load(top - 1, fill);
-      window.load(top, fill);
-      for (int64_t y = top; y < bottom; ++y) {
-        window.load(y + 1, fill);
-        grid.for_runs(y, [&](const Run& run) {
-          for (int64_t c = 0; c < channels_; ++c) {
-            window.multiply(y, c, run, image.get());
-            sums[strip] += use(window.values_of(y, c, run), image.get(), c * grid.cells + run.cell,
-                               window.weights_of(y, run), run.size());
-          }
+    const auto copy = [&](int64_t, const Run& run, int64_t c, const CellWeights<T>&, T* to) {
+      std::copy_n(map.get() + c * grid.cells + run.cell, run.size(), to);
+    };
+    for_products(
+        cycle_.finest(), channels_, [&] { return copy; },
+        [&](int64_t strip, const Run& run, int64_t c, const CellWeights<T>& weights, const T* values, const T* image) {
+          sums[strip] += use(values, image, c * grid.cells + run.cell, weights, run.size());
         });
-      }
-    });
     return sum_of(sums);
   }
 

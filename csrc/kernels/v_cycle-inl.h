@@ -140,9 +140,7 @@ class VCycle {
               line = Buffer<T>(fine.grid.width + 2 * kRowBorder),
               row = int64_t(-1)](int64_t y, const Run& run, int64_t c, const CellWeights<T>& weights, T* to) mutable {
         if (row != y) {
-          interpolated.move_to(y, [&](const Run& from, int64_t plane, T* out) {
-            std::copy_n(coarse.correction.get() + plane * coarse.grid.cells + from.cell, from.size(), out);
-          });
+          interpolated.move_to(y, coarse.correction.get());
           row = y;
         }
         T* values = line.get() + kRowBorder;
@@ -180,32 +178,16 @@ class VCycle {
     const CellGrid& grid = level.grid;
     std::vector<double> powers(grid.strips());
     std::vector<T> largest(grid.strips());
-    grid.for_strips([&](int64_t strip, int64_t top, int64_t bottom) {
-      RowWindow<T> window(level, channels_);
-      Buffer<T> image(grid.width);
-      auto fill = make_fill();
-      const auto load = [&](int64_t y) {
-        window.load(
-            y, [&](const Run& run, int64_t c, const CellWeights<T>& weights, T* to) { fill(y, run, c, weights, to); });
-      };
-      load(top - 1);
-      load(top);
-      for (int64_t y = top; y < bottom; ++y) {
-        load(y + 1);
-        grid.for_runs(y, [&](const Run& run) {
-          for (int64_t c = 0; c < channels_; ++c) {
-            window.multiply(y, c, run, image.get());
-            const int64_t first = c * grid.cells + run.cell;
-            const T* residual = level.residual.get() + first;
-            relax(window.values_of(y, c, run), window.weights_of(y, run).step, residual, image.get(), run.size(),
-                  out + first);
-            if (!level.is_finest()) continue;
-            powers[strip] += dot(residual, out + first, run.size());
-            largest[strip] = std::max(largest[strip], largest_magnitude(out + first, run.size()));
-          }
+    for_products(
+        level, channels_, make_fill,
+        [&](int64_t strip, const Run& run, int64_t c, const CellWeights<T>& weights, const T* x, const T* image) {
+          const int64_t first = c * grid.cells + run.cell;
+          const T* residual = level.residual.get() + first;
+          relax(x, weights.step, residual, image, run.size(), out + first);
+          if (!level.is_finest()) return;
+          powers[strip] += dot(residual, out + first, run.size());
+          largest[strip] = std::max(largest[strip], largest_magnitude(out + first, run.size()));
         });
-      }
-    });
     if (!level.is_finest()) return;
     power_ = sum_of(powers);
     largest_ = *std::max_element(largest.begin(), largest.end());

@@ -1,7 +1,9 @@
+import pytest
 import torch
 from support.holes import box_mask
+from torch import Tensor
 
-from psal.editing.hole_filling.masked_pyramid import build_pyramid
+from psal.editing.hole_filling.masked_pyramid import CHROMA_WEIGHT, Level, build_pyramid
 
 
 def test_hole_does_not_bleed_into_known_pixels() -> None:
@@ -26,3 +28,23 @@ def test_strips_do_not_show() -> None:
 def test_coarse_pixel_is_known_if_half_of_it_is() -> None:
     hole = torch.tensor([[1, 0, 1, 1], [1, 0, 0, 1]], dtype=torch.bool)
     assert build_pyramid(torch.rand(1, 2, 4), hole, 2)[1].known.tolist() == [[True, False]]
+
+
+def colors_compared(color: Tensor) -> Tensor:
+    """Color channels of the features of an image without a hole."""
+    known = torch.ones(color.shape[1:], dtype=torch.bool)
+    return Level(color, None, known, known).features(slice(None), slice(None))[:-2]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_brightness_counts_as_it_is(channels: int) -> None:
+    gray = torch.rand(1, 9, 11, generator=torch.Generator().manual_seed(0)).expand(channels, -1, -1)
+    torch.testing.assert_close(colors_compared(gray), gray)
+
+
+def test_hue_counts_more_than_brightness() -> None:
+    color = torch.rand(3, 9, 11, generator=torch.Generator().manual_seed(0))
+    before = color.clone()
+    gray = color.mean(0)
+    torch.testing.assert_close(colors_compared(color) - gray, CHROMA_WEIGHT * (color - gray))
+    assert color.equal(before)

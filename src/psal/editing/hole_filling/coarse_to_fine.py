@@ -30,7 +30,7 @@ from psal.seeds import add_to_seed
 from psal.sums import mean
 
 MAX_TURNS_COARSEST, MAX_TURNS, MAX_TURNS_FINEST = 12, 6, 2  # of search and vote, per level
-MIN_CHANGE = 0.002  # mean absolute change of the hole's features (0..1) in one turn, below which a level ends
+MIN_CHANGE = 0.002  # mean absolute change of the hole's weighted features in one turn, below which a level ends
 MATCH_DECAY = 2.5  # a pixel loses this factor of its weight in matching per pixel of depth
 MIN_MATCH_WEIGHT = 0.02  # keeps deep pixels from underflow
 SEEDS_PER_LEVEL = 1000  # distance between the seeds of two levels

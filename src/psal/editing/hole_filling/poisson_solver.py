@@ -34,7 +34,8 @@ def solve_poisson(right_side: Tensor, unknown: Tensor, domain: Tensor, screening
         screening: at least 0; the influence of a pixel fades over about 1 / √screening pixels.
 
     Returns:
-        x ``[C, h, w]``, accurate to about twice ``TOLERANCE``; 0 outside the unknown pixels.
+        x ``[C, h, w]``; 0 outside the unknown pixels. The error is estimated: it is up to three times ``TOLERANCE``,
+        and more where the domain is a corridor of a few pixels. A value that is not finite spoils all channels.
     """
     x: Tensor = torch.ops.psal.solve_poisson(right_side, unknown, domain, screening, TOLERANCE)
     return x
