@@ -20,6 +20,7 @@ TABLES = [
         "layer",
         "layer_times",
         "editing",
+        "fill_constants",
         "app",
         "memory",
         "reconstruction",

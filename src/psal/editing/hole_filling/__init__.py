@@ -16,8 +16,7 @@
 - :mod:`.poisson_blending`, :mod:`.poisson_solver`: final pixels without visible seams
 
 The tuned constants were chosen by LPIPS on photographs of photos/train, with square, object-shaped and free-form holes,
-and for time. ``python -m benchmarks.fill_constants`` varies each alone; docs/performance.md
-shows the results.
+and for time. ``python -m benchmarks.fill_constants`` varies each alone; docs/performance.md shows the results.
 
 A prototype gained nothing from patches of 9 pixels, three neighbors, or a global search at fine levels. Nor did, on 100
 photographs of each kind: moving seams to where they are least visible, one pyramid level more, the mean brightness of a
