@@ -5,6 +5,7 @@ import doctest
 import re
 import shlex
 import tomllib
+from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -88,5 +89,8 @@ def test_other_commands_name_what_exists(command: str) -> None:
         form = operation["requestBody"]["content"]["multipart/form-data"]["schema"]
         given = {word.partition("=")[0] for flag, word in pairwise(arguments) if flag == "-F"}
         assert set(form["required"]) <= given <= set(form["properties"])
+    elif program == "python":
+        assert arguments[0] == "-m", f"no test knows how to check {command!r}"
+        assert find_spec(arguments[1]) is not None
     else:
         assert program.startswith(".venv/bin/"), f"no test knows how to check {command!r}"
