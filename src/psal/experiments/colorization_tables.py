@@ -56,10 +56,11 @@ COMPARISONS = {
             *_same("psal3"),
             Network("psal3", "psal1"),
             *_same("full-materialized"),
-            Network("full-materialized", "psal1"),
+            *(Network("full-materialized", name) for name in ("psal1", "psal3", "psal-aggregate")),
             *_same("local"),
             Network("local", "psal1"),
         ),
+        iterations=8000,
     ),
 }
 
