@@ -79,6 +79,7 @@ def tables(record: Record) -> list[Table]:
     """Loss of each network on each split, and cost of its attention layer."""
     name = record.settings["table"]
     splits = [split for split in SPLITS if split in record.cells["gray"]]
+    swaps = any(network.trained != network.tested for network in COMPARISONS[name].networks)
     rows = []
     for network in COMPARISONS[name].networks:
         seeds = len(losses(record, network, "val"))
@@ -93,6 +94,7 @@ def tables(record: Record) -> list[Table]:
                 str(seeds),
                 str(_count_below_gray(record, network)),
                 *(_median_and_spread(losses(record, network, split)) for split in splits),
+                *(_change_by_swap(record, network, split) for split in splits if swaps),
                 number(cost["gigaflops"]),
                 f"{cost['peak'] / 1e9:.3f}",
                 number(cost["seconds"]),
@@ -100,8 +102,10 @@ def tables(record: Record) -> list[Table]:
             ]
         )
     gray = [f"{record.cells['gray'][split]['loss']:.5f}" for split in splits]
-    rows.append(["gray frame", "", "", "", *gray, "", "", "", ""])
+    changes = [f"by the swap, {SPLITS[s]}" for s in splits if swaps]
+    rows.append(["gray frame", "", "", "", *gray, *("" for _ in changes), "", "", "", ""])
     head = ["attention in training", "in the test", "seeds", "below gray", *(f"loss, {SPLITS[s]}" for s in splits)]
+    head += changes
     return [Table(COMPARISONS[name].title, [*head, "10⁹ operations", "GB", "seconds", "loss in the paper"], rows)]
 
 
@@ -109,6 +113,18 @@ def _count_below_gray(record: Record, network: Network) -> int:
     """With how many seeds a network has a lower loss on val than the gray frames themselves."""
     gray = record.cells["gray"]["val"]["loss"]
     return sum(loss < gray for loss in losses(record, network, "val"))
+
+
+def _change_by_swap(record: Record, network: Network, split: str) -> str:
+    """By how much the loss is larger than with the layer of the training: median and range over seeds."""
+    if network.trained == network.tested:
+        return ""
+    own = losses(record, Network(network.trained, network.trained), split)
+    changes = [100 * (new / old - 1) for new, old in zip(losses(record, network, split), own, strict=False)]
+    if not changes:
+        return ""
+    spread = f" ({min(changes):+.0f} to {max(changes):+.0f} %)" if len(changes) > 1 else ""
+    return f"{statistics.median(changes):+.0f} %{spread}"
 
 
 def _median_and_spread(found: list[float]) -> str:
