@@ -119,7 +119,7 @@ def save_strip(images: Mapping[str, Tensor], path: Path) -> None:
         axes[0, column].add_patch(
             patches.Rectangle((left, top), side, side, fill=False, edgecolor="red", linewidth=1.5)
         )
-        axes[0, column].set_title(title, fontsize=8)
+        axes[0, column].set_title(title.replace(" → ", "\n→ "), fontsize=8)
         axes[1, column].imshow(picture.crop((left, top, left + side, top + side)), interpolation="nearest")
         for axis in axes[:, column]:
             axis.set_axis_off()
