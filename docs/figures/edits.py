@@ -21,7 +21,10 @@ Pixels = NDArray[Any]
 
 def main() -> None:
     """Edit the samples and write the sheet."""
-    inpaint, colorize, reconstruct, upscale = samples()
+    by_edit = {sample.edit: sample for sample in samples()}
+    inpaint, colorize, reconstruct, upscale = (
+        by_edit[name] for name in ("inpaint", "colorize", "reconstruct", "upscale")
+    )
     assert inpaint.partner is not None
     assert colorize.partner is not None
     assert reconstruct.partner is not None
