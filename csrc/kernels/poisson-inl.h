@@ -45,11 +45,12 @@ class PoissonSolver {
     Buffer<T> x(size, T(0)), direction(size, T(0));
     read_right_side();
     double power = std::numeric_limits<double>::infinity();
-    for (int i = 0; i < kMaxSolverIterations; ++i) {
+    for (int i = 0;; ++i) {
       cycle_.run();  // the correction is close to the whole error
       const double previous = std::exchange(power, cycle_.power());
       // A power that is not finite, as after a right side that is not, stays so.
-      if (cycle_.largest_correction() < arguments_.tolerance || !std::isfinite(power)) break;
+      if (cycle_.largest_correction() < arguments_.tolerance || !std::isfinite(power) || i == kMaxSolverIterations)
+        break;
       update_direction(direction, T(power / previous));
       update(direction, T(power / energy(direction)), x);
     }
